@@ -1,8 +1,8 @@
 /* controller.h - the whole controller: its parts, from the lowest to the highest.
  *
- * Only the loop and the setup see all of it. Every other module receives only the part that it
+ * Only the loop and the setup see all parts. Every other module receives only the part that it
  * works on. controller/run/run.h lists the parts, and which part may use which. One thread runs the
- * loop (loop.c); one worker thread plans (planner.h), and another plans ahead in idle time
+ * loop (loop.c), one worker thread plans (planner.h), and another plans ahead in idle time
  * (contingency.c). */
 #ifndef CONTROLLER_CONTROLLER_H
 #define CONTROLLER_CONTROLLER_H

@@ -57,11 +57,17 @@ enum { MESSAGES_A_TURN = 256, FLUSH_US = 1500000, FLUSH_TRIPS = 4 };
 
 /* ---- requests ---- */
 
-/* Void sums are forgotten first: otherwise the loss of a node could complete and commit them. Then
- * other nodes take over the work of lost nodes, or the run stalls. Void sums restart before the
- * controller checks whether all sums have arrived, unless a loss has restarted them already. A
- * restart of the iteration comes last, because its new attempt voids everything sent before, and
- * because it must wait for a lost stage. */
+/* Carries out the requests in this order.
+ *
+ * 1. Forgets void sums. Otherwise the loss of a node could complete and commit them.
+ *
+ * 2. Gives the work of lost nodes to other nodes, or stalls the run.
+ *
+ * 3. Restarts void sums, unless a loss has restarted them already. Then checks whether all sums
+ *    have arrived.
+ *
+ * 4. Restarts the iteration. This comes last because the new attempt voids everything sent before,
+ *    and because it must wait for a lost stage. */
 static void carry_out(struct iteration *it)
 {
 	struct requests *r = &it->run->requests;
@@ -159,8 +165,8 @@ static bool is_agent(const struct run *run, post_peer_id peer)
 	return post_peer(run->post, peer, &info) == 0 && info.role == KEYS_AGENT;
 }
 
-/* A HELLO may give the node another stage. A loss of the node concerns its old stage, so the loss
- * is settled first. */
+/* A HELLO may give the node another stage. If the node was lost, the loss concerns its old stage,
+ * so the loss is handled first. */
 static void take_hello(struct iteration *it, post_peer_id peer, const struct msg_hello *hello)
 {
 	members_replaced(it->members, peer, hello);
@@ -168,7 +174,8 @@ static void take_hello(struct iteration *it, post_peer_id peer, const struct msg
 	members_hello(it->backups, peer, hello);
 }
 
-/* An agent sends heartbeats before it is a member, so these are no violation. */
+/* An agent sends heartbeats before it is a member, so a heartbeat from a stranger is no
+ * violation. */
 static void take_message(struct controller *c, const struct post_message *p)
 {
 	struct member *m = member_of_peer(&c->members, p->peer);
@@ -224,8 +231,8 @@ static void receive_messages(struct controller *c)
 
 /* ---- the phases of a run ---- */
 
-/* Admits joiners first, so that acts of --at can name them. These acts then apply to the iteration
- * that begins. */
+/* Admits joiners first, so that acts of --at can name them. These acts apply to the iteration that
+ * begins. */
 static void begin_next(struct controller *c)
 {
 	iteration_admit_joiners(&c->planning);
@@ -247,10 +254,10 @@ void loop_phase(struct controller *c)
 		else
 			begin_next(c);
 		break;
-	case PHASE_COMPUTING: /* reports advance the iteration; the call detects a stall */
+	case PHASE_COMPUTING: /* agents' reports advance the iteration; the call detects a stall */
 		stall_turn(&c->iteration);
 		break;
-	case PHASE_REDUCING: /* reports advance the sums; the call detects a stall */
+	case PHASE_REDUCING: /* agents' reports advance the sums; the call detects a stall */
 		if (!disk_waits(&c->run))
 			stall_sums_turn(&c->iteration);
 		break;
@@ -301,7 +308,8 @@ void loop_take_answers(struct controller *c)
 
 	while ((a = planner_take(c->planning.planner)) != NULL) {
 		if (a->kind == PLANNER_RUN)
-			answers_tell_sums(&c->planning, a); /* before predict changes the figures */
+			/* reports the plan's figures before predict changes them */
+			answers_tell_sums(&c->planning, a);
 		predict(&c->members, a);
 		switch (a->kind) {
 		case PLANNER_RUN:
@@ -314,18 +322,17 @@ void loop_take_answers(struct controller *c)
 		case PLANNER_BASELINE:
 			answers_baseline(&c->members, a);
 			break;
-		case PLANNER_PHASES: /* phase_targets.c asks a planner of its own */
+		case PLANNER_PHASES: /* phase_targets.c has its own planner for these requests */
 			planned_free(a);
 			break;
 		}
 	}
 }
 
-/* Planner answers come first, so that all parts use the newest plan. Then dead nodes are found, so
- * that nothing begins with them. The connections of a new plan, joiners' links and standby copies
- * follow. Acts of operators and
- * faults that are due come before the iteration, so that they apply to the next one. The iteration
- * comes last, when everything else is settled. */
+/* Gives each part its turn. Planner answers come first, so that all parts use the newest plan. Then
+ * dead nodes are found, so that nothing begins with them. The connections of a new plan, joiners'
+ * links and standby copies follow. Due acts of operators and due faults come before the iteration,
+ * so that they apply to the next one. The iteration comes last, when everything else is settled. */
 static void take_turn(struct controller *c)
 {
 	loop_take_answers(c);
@@ -367,8 +374,9 @@ static void take_signal(struct iteration *it, int fd)
 		controller_stop(it, "stopped by a signal");
 }
 
-/* Returns true if the run has ended and every peer has received the last messages, or has had time
- * enough; or if another controller goes on with it. */
+/* Returns true if this controller should exit. This is so if another controller continues the run
+ * in this process. It is also so if the run has ended, and every peer has received the last
+ * messages or has had enough time for this. */
 static bool is_over(const struct members *members)
 {
 	if (members->run->ending.restarts)

@@ -10,8 +10,8 @@ struct iteration;
 void loop_run(struct controller *c, int signals);
 /* ---- parts of a turn, public for tests, which run them one by one ---- */
 
-/* Carries out the requests of the parts (requests.h), and the requests that follow from them, until
- * none is left. */
+/* Carries out the requests of the parts (requests.h) and the requests that these cause, until none
+ * is left. */
 void loop_act(struct iteration *it);
 /* Checks which nodes are silent or cut off, and advances nodes that join. */
 void loop_look_at_members(struct iteration *it);

@@ -21,8 +21,8 @@
 
 enum { LOG_WAIT_US = 1000000 };
 
-/* After an ordinary end of the run, waits without limit until the reader of the events has received
- * all of them. */
+/* Closes the stream of events. After an ordinary end of the run, first waits without limit until
+ * the reader of the events has received all of them. */
 static int close_events(struct outlet *events, int64_t wait_us)
 {
 	int rc = outlet_free(events, wait_us);
@@ -34,8 +34,8 @@ static int close_events(struct outlet *events, int64_t wait_us)
 	return rc;
 }
 
-/* Makes the controller that goes on with the run of another one, which it frees. Both use the same
- * port, log and events. NULL: it cannot, for the reason in err. */
+/* Makes the controller that continues the run of `was`, and frees `was`. Both use the same port,
+ * log and events. NULL: this is impossible, for the reason in err. */
 static struct controller *follow(struct controller *was, struct error *err)
 {
 	static char listen[LINK_ADDRESS_SIZE];
@@ -54,8 +54,8 @@ static struct controller *follow(struct controller *was, struct error *err)
 	return NULL;
 }
 
-/* Runs a controller, and those that go on with its run (joining/recut.h), until the run ends. Frees
- * them all. *stopped: a signal has ended it. */
+/* Runs a controller, and the controllers that continue its run (joining/recut.h), until the run
+ * ends. Frees them all. Sets *stopped if a signal has ended the run. */
 static int run_to_end(struct controller *c, int signals, bool *stopped)
 {
 	struct error err = { "" };

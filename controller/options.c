@@ -1,7 +1,7 @@
 /* options.c - the command line: every option, its limits, and the options that contradict it.
  *
  * One table describes all options, so that a new option needs one row. Strings are borrowed from
- * argv. Contradictions between options are checked last, when all are known. */
+ * argv. Contradictions between options are checked when all options are known. */
 #include "controller/options.h"
 
 #include <errno.h>
@@ -89,7 +89,7 @@ static int parse_skip_share(void *options, const char *text, struct error *err)
 				err);
 }
 
-/* Reads the number that follows an act, or its ratio of skipped stages. */
+/* Reads the number after an act's name, or the ratio of skipped stages after `skip`. */
 static int parse_act_number(enum command_verb verb, const char *text, double *v, struct error *err)
 {
 	uint32_t share, skip;
@@ -115,7 +115,7 @@ static int parse_act_number(enum command_verb verb, const char *text, double *v,
 	return 0;
 }
 
-/* Returns the act of that name: a fault, or a verb that is allowed in --at. -1: there is none. */
+/* Returns the act of that name: a fault, or a verb that --at allows. -1: there is no such act. */
 static int named_act(const char *word, enum fault_kind *fault)
 {
 	static const enum command_verb scripted[] = { COMMAND_SKIP,     COMMAND_FAIL,
@@ -135,7 +135,7 @@ static int named_act(const char *word, enum fault_kind *fault)
 	return -1;
 }
 
-/* Reads the tensor format that follows an act. */
+/* Reads the tensor format after an act's name. */
 static int parse_act_format(int verb, const char *text, double *v, struct error *err)
 {
 	enum tensor_format format;
@@ -156,7 +156,7 @@ static bool has_argument(int verb)
 	return verb != COMMAND_PAUSE && verb != COMMAND_STOP && verb != COMMAND_STAGES;
 }
 
-/* Reads what follows the act's name: a number, a format, or the layers of each stage. */
+/* Reads the argument after an act's name: a number, a format, or the layers of each stage. */
 static int parse_act_argument(int verb, const char *text, double *v, struct error *err)
 {
 	struct stage_layers layers;
@@ -168,7 +168,7 @@ static int parse_act_argument(int verb, const char *text, double *v, struct erro
 	return parse_act_number((enum command_verb)verb, text, v, err);
 }
 
-/* Parses ITERATION:ACT[:ARGUMENT]. All acts but pause, stop and stages have an argument. */
+/* Parses ITERATION:ACT[:ARGUMENT]. All acts except pause, stop and stages have an argument. */
 static int parse_act(void *options, const char *text, struct error *err)
 {
 	struct options *o = options;
@@ -278,7 +278,8 @@ static int take_replayed(void *options, const char *folder, struct error *err)
 
 /* ---- the table of options ---- */
 
-/* The option belongs to the run: it is recorded when the run begins, and refused with --resume. */
+/* Flag of an option that belongs to the run. The option is recorded when the run begins, and
+ * refused with --resume. */
 enum { KEPT = 1 };
 
 static const char *const assignments[] = { "free", "given", NULL };
@@ -495,8 +496,8 @@ static const struct options_table table = {
 		 "\n"
 };
 
-/* An emulated cluster file is also the cluster of the run. Without --emulate there is no time
- * scale. */
+/* With --emulate and a cluster file, that file is also the cluster of the run. Without --emulate
+ * there is no time scale. */
 static void settle_emulation(struct options *o)
 {
 	if (o->cluster.emulate && strcmp(o->cluster.emulate, "regions") != 0)
@@ -505,7 +506,7 @@ static void settle_emulation(struct options *o)
 		o->cluster.time_scale = 0;
 }
 
-/* Refuses options that the published baseline algorithm does not have. */
+/* Refuses options that the chosen baseline algorithm, as published, does not have. */
 static int check_algorithm(const struct options *o, struct error *err)
 {
 	if (o->planning.algorithm != PLAN_DTFM)
@@ -621,7 +622,7 @@ static const char *first_kept(const bool *given)
 	return NULL;
 }
 
-/* Returns an option that was given and requires known stages when the controller starts; NULL:
+/* Returns a given option that requires the stages to be known when the controller starts; NULL:
  * there is none. */
 static const char *option_with_stages(const struct options *o)
 {
@@ -652,8 +653,8 @@ static const char *option_with_stages(const struct options *o)
 	return NULL;
 }
 
-/* Sets the stages of a run without --stages and without a cluster file: provisional ones if the
- * controller chooses, otherwise those of the published cluster. */
+/* Sets the stages of a run without --stages and without a cluster file. If the controller chooses
+ * the stages, they are provisional ones. Otherwise they are those of the published cluster. */
 static int default_stages(struct options *o, struct error *err)
 {
 	static const int published[] = { 5, 3, 3, 3, 3, 3 };

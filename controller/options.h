@@ -21,7 +21,7 @@ struct scripted_act {
 	enum fault_kind fault;
 	int node;
 	int64_t value;
-	const char *text; /* of COMMAND_CUT: the layers of each stage; otherwise NULL */
+	const char *text; /* COMMAND_CUT: the layers of each stage; otherwise NULL */
 	bool done;
 };
 
@@ -33,7 +33,7 @@ struct options_monitor {
 	const char *alert_url; /* URL to call for each alert, or @FILE; NULL: none */
 };
 
-/* The purpose of this process, and the form of its events. */
+/* Mode of this process, and the form of its events. */
 struct options_mode {
 	bool resume;       /* continue the run that run_dir holds */
 	bool replay;       /* serve the recorded run in run_dir to consoles */
@@ -50,14 +50,14 @@ struct options_cluster {
 	/* "regions" or a cluster file: network and compute to emulate; NULL: nothing is emulated */
 	const char *emulate;
 	uint32_t agents; /* number of nodes; 20 by default */
-	/* A new run does not begin with fewer agents; 1: --agents gives no MIN */
+	/* A new run does not begin with fewer agents. 1: --agents has no MIN */
 	uint32_t least_agents;
 	int stages[MSG_STAGES], n_stages;
 	/* The controller chooses the stages once the agents are measured. Until then `stages` is
 	 * provisional. */
 	bool chooses_stages;
-	/* Real seconds of an emulated second. < 0: chosen so that iterations take 2 to 3 s. 0: no
-	 * delays. */
+	/* Real seconds of an emulated second. < 0: the controller chooses a scale with which
+	 * iterations take 2 to 3 s. 0: nothing is emulated. */
 	double time_scale;
 	bool serialise;        /* a node sends its transfers one after another */
 	bool assignment_given; /* nodes keep the stages that the cluster file pins */
@@ -67,18 +67,20 @@ struct options_training {
 	const char *model; /* model preset or file; "tiny" by default */
 	const char *set[OPTIONS_MOST_SET]; /* FIELD=VALUE of the hyperparameters */
 	uint32_t n_set;
-	/* Layers of each stage of a new run; n == 0: equal stages, or those of the model's file */
+	/* Layers of each stage of a new run. n == 0: stages of equal size, or the stages of the
+	 * model's file */
 	struct stage_layers cut;
 	/* Folder of the weights to begin with; NULL: weights are made from the seed */
 	const char *from;
-	/* The operator intends another corpus than the first weights were trained on */
+	/* The operator allows another corpus than the one on which the first weights were
+	 * trained */
 	bool new_corpus;
 	bool rehearse; /* agents only pretend to compute (model/rehearsal/rehearsal.h) */
 	/* Divisor of the bytes of tensors in a rehearsal; 0: 1000 */
 	uint32_t scale_bytes;
 	const char *corpus[OPTIONS_MOST_CORPUS];
 	uint32_t n_corpus;
-	/* 0: batch and sequence as in the hyperparameters, microbatches as in the cluster */
+	/* batch, sequence 0: as in the hyperparameters. microbatches 0: as in the cluster */
 	uint32_t batch, sequence, microbatches;
 	uint32_t threads;              /* threads of each agent */
 	/* Gradients are divided by the number of visits to each stage, not by the number of
@@ -94,15 +96,16 @@ struct options_planning {
 	bool no_swaps;     /* microbatches visit stages in ascending order */
 	/* Seconds to search for the first plan; for a baseline, for every plan */
 	double budget_s;
-	/* Seconds to search for each plan made ahead of a loss; 0: none are made */
+	/* Seconds to search for each plan made ahead of a loss; 0: no plans are made ahead */
 	double ahead_s;
 };
 
 struct options_limits {
 	int64_t silence_us; /* silence after which a node is dead, without transfer time
 			     */
-	int64_t overdue_us; /* time without progress, beyond that of the tasks
-			     */
+	/* time without progress, beyond that of the tasks themselves, after which a node hangs or
+	 * an iteration has stalled */
+	int64_t overdue_us;
 	/* How long to wait for agents before starting without the missing ones */
 	int64_t gather_us;
 };
@@ -140,13 +143,13 @@ struct options {
 	/* Stages that are visited for the first time start from copies of trained stages */
 	bool stack;
 	const char *recipe; /* name of the recipe (base/skip_schedule.h); NULL: not given */
-	/* Phases such as "4,3,1,0", which replace `skip`; NULL: not given */
+	/* Phases such as "4,3,1,0", which replace `skip` (base/skip_schedule.h); NULL: not given */
 	const char *skip_schedule;
 	const char *always;  /* stages that every microbatch visits, as "0,5"; NULL: not given */
 	uint64_t iterations; /* length of the run in iterations; 0: until it is stopped */
 	uint64_t keep_tasks; /* the store keeps all tasks of this many newest iterations */
 	uint32_t eval_every, eval_batches;
-	/* How often in a row an iteration's data may be skipped because of bad numbers */
+	/* How many times in a row the data of an iteration may be skipped because of bad numbers */
 	uint32_t skip_bad_steps;
 	uint32_t checkpoint_every; /* number of commits between checkpoints; 0: no checkpoints */
 	/* Shell command that copies checkpoints to a store (model/files/remote.h); NULL: none */
@@ -156,7 +159,7 @@ struct options {
 	struct options_training training;
 	struct options_planning planning;
 	struct options_limits limits;
-	bool changed[CHANGES]; /* the options that the command line sets */
+	bool changed[CHANGES]; /* CHANGE_x: the command line sets this option */
 	struct scripted_act acts[OPTIONS_MOST_ACTS];
 	uint32_t n_acts;
 };
@@ -164,8 +167,9 @@ struct options {
 /* Returns 0: the options are valid; 1: the help was requested and printed; -EINVAL, with a message.
  * *o borrows from argv. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err);
-/* Sets the options with which a controller goes on in the process of another one, whose options
- * were `was`: those that the record does not have. *o borrows what `was` borrows, and `listen`. */
+/* Sets the options of a controller that continues a run in the process of an earlier controller.
+ * They are those options of the earlier controller, `was`, that the record does not have. *o
+ * borrows the texts that `was` borrows, and `listen`. */
 int options_again(struct options *o, const struct options *was, const char *listen,
 		  struct error *err);
 

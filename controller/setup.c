@@ -1,8 +1,8 @@
 /* setup.c - builds a controller from its command line, and frees it.
  *
- * A recorded run supplies the cluster and the model; for a new run they come from the command line.
- * Setup then makes a member for each node, opens sockets, records or resumes the run and starts the
- * planners. */
+ * For a recorded run, the cluster and the model come from the record. For a new run, they come from
+ * the command line. Setup then makes a member for each node, opens sockets, records or resumes the
+ * run and starts the planners. */
 #include "controller/setup.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@
 #include "schedule/format/regions.h"
 #include "wire/sessions/link.h"
 
-/* Values for a cluster without a file. The memory is corrected once agents have reported theirs. */
+/* Values for a cluster without a file. The memory is replaced once agents have reported theirs. */
 enum { bare_microbatches = 6, bare_memory = 3 };
 
 /* ---- the model ---- */
@@ -75,9 +75,9 @@ static int read_model(const char *name, struct model_config *c, struct hyperpara
 	return rc;
 }
 
-/* Chooses the model of a new run: the model in --from, otherwise the model of --model. If both are
- * given, --model gives only the hyperparameters. *trained gets the hyperparameters with which the
- * model in --from was trained. */
+/* Chooses the model of a new run: the model in --from, or else the model of --model. If both are
+ * given, --model gives only the hyperparameters. Sets *trained to the hyperparameters with which
+ * the model in --from was trained. */
 static int choose_model(struct run *run, struct hyperparameters *trained, struct error *err)
 {
 	const struct options_training *o = &run->options.training;
@@ -103,7 +103,7 @@ static int choose_model(struct run *run, struct hyperparameters *trained, struct
 	return rc;
 }
 
-/* Takes the model of a resumed run, and the settings that belong to it, from the record. */
+/* Takes the model of a resumed run, and the settings that belong to the model, from the record. */
 static int take_recorded_model(struct run *run, const struct store_run *recorded,
 			       struct error *err)
 {
@@ -130,14 +130,14 @@ static int take_recorded_model(struct run *run, const struct store_run *recorded
 	return rc ? rc : first_weights_resume(run, err);
 }
 
-/* Cuts the model into the stages of the cluster, and sets the amount of work of each stage. */
+/* Divides the model into the stages of the cluster, and sets the amount of work of each stage. */
 static int cut_model(struct run *run, struct error *err)
 {
 	const struct stage_layers *cut = &run->options.training.cut;
 	struct model_config *c = &run->training.model;
 	struct cluster *cluster = run->cluster;
-	/* Until the stages are chosen, stage 1 has one layer, in which compute is measured
-	 * (joining/first_stages.c). */
+	/* Until the stages are chosen, stage 1 has one layer, with which agents measure their
+	 * compute (joining/first_stages.c). */
 	struct stage_layers provisional = { 2, { (uint16_t)(c->n_layers - 1), 1 } };
 	int rc = 0;
 
@@ -219,7 +219,7 @@ static int read_regions(const struct options *o, struct regions **out, struct er
 	return regions_read(o->cluster.regions ? o->cluster.regions : path, out, err);
 }
 
-/* Sets the bytes of an activation and of the largest stage of the model that is rehearsed. */
+/* Sets the bytes of an activation and of the largest stage for the model that the run rehearses. */
 static int rehearsed_bytes(const struct options *o, struct regions_request *q, struct error *err)
 {
 	struct model_config c;
@@ -248,8 +248,8 @@ static int rehearsed_bytes(const struct options *o, struct regions_request *q, s
 	return 0;
 }
 
-/* Builds the published cluster: compute, memory and sizes of the 20 nodes of arXiv 2502.19913. A
- * rehearsal has the sizes of its model. */
+/* Builds the published cluster: compute, memory and stage sizes of the 20 nodes of arXiv
+ * 2502.19913. For a rehearsal, the bytes are those of the rehearsed model. */
 static int regions_default(struct run *run, struct error *err)
 {
 	const struct options *o = &run->options;
@@ -279,9 +279,9 @@ static int regions_default(struct run *run, struct error *err)
 	return rc;
 }
 
-/* Describes an embedded cluster without emulation: processes on one machine. The delays here are
- * about those of a message on one machine. The agents measure their compute before the first
- * iteration. */
+/* Describes an embedded cluster without emulation, whose processes run on one machine. The delays
+ * here are about those of a message within one machine. The agents measure their compute before the
+ * first iteration. */
 static void near_cluster(struct cluster *c)
 {
 	static const double message_s = 0.0005, gradient_s = 0.002;
@@ -299,7 +299,7 @@ static void near_cluster(struct cluster *c)
 	c->dispatch_overhead_s = 0;
 }
 
-/* Builds the cluster of a run without a cluster file: nothing is known about its nodes yet. */
+/* Builds the cluster of a run without a cluster file, about whose nodes nothing is known yet. */
 static int bare_cluster(struct run *run)
 {
 	const struct options *o = &run->options;
@@ -316,7 +316,7 @@ static int bare_cluster(struct run *run)
 }
 
 /* Prepares the table of measured links, with the bytes of an activation and of a stage's gradient
- * in the formats in which they travel. */
+ * in the formats in which they are sent. */
 static void begin_links(struct members *members)
 {
 	const struct store_run *run = members->run->options.mode.resume
@@ -368,7 +368,7 @@ static struct link_table *links_of_regions(const struct run *run)
 }
 
 /* Returns the links in a cluster file, which has been read and checked before. NULL: the file has
- * delays in place of links, or cannot be read twice because it is a pipe. */
+ * delays instead of links, or is a pipe, which cannot be read twice. */
 static struct link_table *links_of_file(const char *path, uint32_t n_nodes)
 {
 	struct link_table *t = NULL;
@@ -388,8 +388,8 @@ static struct link_table *links_of_file(const char *path, uint32_t n_nodes)
 	return NULL;
 }
 
-/* Prepares the table of emulated links, which consoles show in place of the connections between
- * this machine's processes. A resumed run takes this table from its record. */
+/* Prepares the table of emulated links. Consoles show these links instead of the connections
+ * between this machine's processes. A resumed run takes the table from its record. */
 static void begin_emulated_links(struct members *members)
 {
 	const struct options *o = &members->run->options;
@@ -511,9 +511,9 @@ struct controller *controller_new(void)
 	return c;
 }
 
-/* Reads the corpus once, so that a file that no agent can train on is refused before the agents
- * join. Agents fetch corpus files that they lack from this machine. The default corpus may exist on
- * the agents' machines only. */
+/* Reads the corpus once, so that the controller refuses an unusable file before the agents join.
+ * Agents fetch corpus files that they lack from this machine. The default corpus may exist on the
+ * agents' machines only. */
 static int check_corpus(struct run *run, struct error *err)
 {
 	const struct options_training *o = &run->options.training;
@@ -526,7 +526,8 @@ static int check_corpus(struct run *run, struct error *err)
 			run->training.hyper.sequence, run->options.seed, err);
 	if (rc == -ENOMEM) {
 		log_line(&run->log, LOG_WARN, "the corpus is not checked here: %s", err->text);
-		return 0; /* the agents' machines may have enough memory for it */
+		/* too large for this machine's memory, but the agents' machines may have enough */
+		return 0;
 	}
 	if (rc == 0)
 		rc = corpus_check(corpus, run->training.model.vocab, run->training.has_tokenizer,
@@ -534,7 +535,7 @@ static int check_corpus(struct run *run, struct error *err)
 	if (rc == 0) {
 		run->training.corpus_hash = corpus_hash(corpus);
 		rc = first_weights_corpus(run, err) ? 0 : -EINVAL;
-		/* The hash that most agents report will be used (agreement.c) */
+		/* Left to agreement.c, which uses the hash that most agents report */
 		run->training.corpus_hash = 0;
 	}
 	corpus_free(corpus);
@@ -542,7 +543,7 @@ static int check_corpus(struct run *run, struct error *err)
 }
 
 /* Returns an error if --checkpoint-to cannot work. The command itself cannot be tried before there
- * is a file. */
+ * is a file to copy. */
 static int check_store(const struct options *o, struct error *err)
 {
 	int rc = o->checkpoint_to ? remote_check(o->checkpoint_to, err) : 0;
@@ -550,7 +551,7 @@ static int check_store(const struct options *o, struct error *err)
 	return rc == 0 ? 0 : error_prefix(err, rc, "--checkpoint-to");
 }
 
-/* Each step needs the earlier ones. controller_fini undoes the steps that succeeded. */
+/* Each step needs the steps before it. controller_fini undoes the steps that succeeded. */
 int controller_init(struct controller *c, struct error *err)
 {
 	struct rng rng;
@@ -617,7 +618,7 @@ int controller_init(struct controller *c, struct error *err)
 		rc = first_stages_record(&c->run, err);
 	if (rc == 0)
 		recut_note(&c->run);
-	/* Numbers of commands begin above those of all earlier controllers. */
+	/* Numbers of commands continue above the numbers of all earlier controllers. */
 	c->operators.commands = c->members.assignments;
 	if (rc == 0 && !c->run.options.mode.resume)
 		rc = record_emulated_links(&c->members, err);
@@ -640,7 +641,7 @@ int controller_init(struct controller *c, struct error *err)
 	return 0;
 }
 
-/* The threads stop first, because they use all other parts. */
+/* Stops the threads first, because they use all other parts. */
 void controller_fini(struct controller *c)
 {
 	monitor_stop(c->monitor);

@@ -25,10 +25,12 @@
 #include "controller/run/record.h"
 
 static const char refined_words[] = ", refined";
-/* A refined plan is adopted if its iteration takes less than this share of the current plan's */
+/* A refined plan is adopted if its iteration takes less than this share of the current plan's
+ * time */
 static const double worth = 0.985;
-/* A plan that uses nodes which failed often must take less than this share of the plan in force. A
- * pending plan is replaced by such a plan that takes less than the share `worth`. */
+/* A plan that may use all spares, also nodes that failed often, needs a larger gain. It is adopted
+ * only if its iteration takes less than this share of the current plan's time. To replace a pending
+ * plan, the share `worth` is enough. */
 static const double spare_worth = 0.9;
 
 static void take_infeasible(struct planning *planning, const struct planned *a)
@@ -71,7 +73,8 @@ static bool is_own(const struct run *run, const struct planned *p)
 }
 
 /* Returns true if the run should prefer plan a to plan `than`. A plan by the run's own algorithm is
- * preferred to a substitute. Otherwise a's iteration must take less than `factor` times as long. */
+ * preferred to a substitute. Otherwise a's iteration must take less than `factor` times the other
+ * plan's. */
 static bool is_better(const struct run *run, const struct planned *a, const struct planned *than,
 		      double factor)
 {
@@ -80,8 +83,8 @@ static bool is_better(const struct run *run, const struct planned *a, const stru
 	return cost_of(a) < cost_of(than) * factor;
 }
 
-/* Reports in the journal that a plan is by a substitute algorithm, or that plans are by the run's
- * own algorithm again. Each substitute is reported once. */
+/* Reports in the journal that a substitute algorithm made the plan, or that the run's own algorithm
+ * makes plans again. Each substitute is reported once. */
 static void tell_stand_in(struct planning *planning, const struct planned *a)
 {
 	const struct planned *before = planning->pending ? planning->pending : planning->run->plan;
@@ -95,15 +98,15 @@ static void tell_stand_in(struct planning *planning, const struct planned *a)
 	memcpy(planning->substitute, a->instead, sizeof(planning->substitute));
 }
 
-/* Asks for a plan that is better than the pending one or, without a pending one, than the plan in
- * force, for the same nodes. The next iteration does not wait for the answer. */
+/* Asks the planner for a better plan for the same nodes. It must beat the pending plan or, if none
+ * is pending, the plan in force. The next iteration does not wait for the answer. */
 static void refine(struct planning *planning)
 {
 	const struct planned *from = planning->pending ? planning->pending : planning->run->plan;
 
 	planning->refine_wanted = false;
-	/* If a stage has no replica, another node takes it over first; until then no plan is
-	 * possible. */
+	/* A stage without a replica makes every plan impossible. Another node takes the stage over
+	 * first. */
 	if (planning->run->options.planning.algorithm != PLAN_BEST ||
 	    !replicas_everywhere(planning->members))
 		return;
@@ -125,8 +128,8 @@ void answers_tell_sums(struct planning *planning, const struct planned *a)
 	     d->total_s, d->iteration_s + d->sync_s);
 }
 
-/* Returns true if the answer is not worth a change of plans: no plan is pending, the plan in force
- * is usable, and the answer has its skip ratio and formats but is hardly faster. */
+/* Returns true if the answer should be ignored because the plan in force is about as fast. That
+ * plan must be usable, have the answer's skip ratio and formats, and have no pending successor. */
 static bool is_about_as_good(const struct planning *planning, const struct planned *a)
 {
 	const struct planned *now = planning->run->plan;

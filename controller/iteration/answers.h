@@ -6,14 +6,15 @@ struct members;
 struct planning;
 struct planned;
 
-/* Reports in the journal what early sums save, when the first plan has them. */
+/* Reports in the journal how much early sums shorten an iteration. Only the run's first plan is
+ * reported. */
 void answers_tell_sums(struct planning *planning, const struct planned *a);
 /* Applies the planner's answer to a request for the run, and takes ownership of the answer. A plan
  * that is better than the pending one becomes pending and takes effect at the next iteration. Every
  * other answer is freed. */
 void answers_run(struct planning *planning, struct planned *a);
-/* Takes the plan of the plain pipeline: stores its iteration time, which consoles show beside the
- * run's, and frees the answer. */
+/* Takes the answer to a request for a plan of the plain pipeline. Stores this plan's iteration
+ * time, which consoles show beside the run's, and frees the answer. */
 void answers_baseline(struct members *members, struct planned *a);
 
 #endif

@@ -35,7 +35,8 @@
 #include "controller/weights/stacking.h"
 #include "controller/weights/standbys.h"
 
-/* Limit of a sum's squared norm. Gradients in a training that still converges are far below it. */
+/* Limit of the squared norm of a stage's summed gradient. Gradients of a training that converges
+ * are far below this limit. */
 static const double MOST_SQUARES = 1e20;
 
 static bool sum_missing(const struct members *members)
@@ -83,12 +84,12 @@ bool commit_can_compare(const struct iteration *it, int stage)
 }
 
 /* Checks that the replicas and standby copies of each stage reported sums that are equal to the
- * bit. Reports of nodes that have died since count too. -EAGAIN: a report is missing. -EPROTO: the
- * sums of *stage differ. */
+ * bit. Reports of nodes that have died since count too. -EAGAIN: a report is missing. -EPROTO: sums
+ * differ, and *stage is the stage. */
 static int stage_sums(struct iteration *it, int *stage)
 {
-	/* This function runs after each report. Comparing the sums costs time, and only helps after
-	 * the last report. */
+	/* Comparing the sums after every report would waste time, so they are compared after the
+	 * last report. */
 	if (sum_missing(it->members))
 		return -EAGAIN;
 	for (int s = *stage = 0; s < it->run->cluster->n_stages; *stage = ++s) {
@@ -119,8 +120,8 @@ static int stage_sums(struct iteration *it, int *stage)
 	return 0;
 }
 
-/* Fills the figures of the iteration. Its duration ends with the last backward pass; the sums have
- * their own figure after that. Tokens per second and idle time cover the passes and the sums. */
+/* Fills in the figures of the iteration. Its duration ends with the last backward pass, and the
+ * time of the sums is a separate figure. Tokens per second and idle time cover both. */
 static void fill_iteration(struct iteration *it, const struct msg_commit *m, double norm,
 			   struct msg_see_iteration *see)
 {
@@ -245,7 +246,8 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 			member_apply(it->run, r, EVENT_ADMIT, "");
 			note(it->run, NOTE_EVENT, r->id, 'R', "n%02u S%d joined at it%llu", r->id,
 			     member_stage(it->run, r), (unsigned long long)it->run->committed);
-			/* Only one request is made: a spare's would replace a needed node's. */
+			/* Only one joiner is named in a request for a plan. A joiner that plans
+			 * need has precedence over a spare. */
 			if (!joined || spares_wait(it->members, joined))
 				joined = r;
 		}
@@ -316,7 +318,8 @@ static void decide_commit(struct iteration *it)
 		disk_refused(it->run, rc);
 	else if (rc != 0)
 		controller_unrecorded(it->members,
-				      /* Nothing was announced, so the last commit remains valid */
+				      /* No agent knows of this commit yet, so the last commit
+				       * remains valid */
 				      err.text);
 	if (rc != 0)
 		return;
@@ -333,8 +336,8 @@ static void decide_commit(struct iteration *it)
 	set_phase(it->run, PHASE_COMMITTING);
 }
 
-/* Repeats the sums after the first difference, which a flipped bit may explain. If sums differ a
- * second time in one iteration, the nodes in the minority are excluded. */
+/* Repeats the sums if they differ for the first time in this iteration, because a flipped bit may
+ * be the cause. If sums differ again, excludes the nodes in the minority. */
 static void take_differing(struct iteration *it, int stage)
 {
 	if (++it->n_differing > 1) {
@@ -378,7 +381,7 @@ static void keep_reported_sum(struct reported_sum *to, const struct msg_reduced 
 	to->squares = r->sum_squares;
 }
 
-/* Excludes a replica that reports its sum before it has counted every gradient of its own. */
+/* Excludes a replica that reports its sum although it has not counted all of its gradients. */
 static bool lacks_gradient(struct iteration *it, struct member *m)
 {
 	int64_t id = routes_lacking(&it->routes, m->id);
@@ -412,7 +415,7 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 	}
 	if (!member_is_replica(m) || r->stage != member_stage(it->run, m))
 		return;
-	/* The replica has checked its inputs, so it is itself at fault for an absurd sum. */
+	/* The replica has checked its inputs, so an absurd sum is its own fault. */
 	if (!(r->sum_squares >= 0 && r->sum_squares < MOST_SQUARES)) {
 		exclude_for_number(it->members, m, it->run->epoch, "reported an impossible sum");
 		return;
@@ -427,20 +430,20 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 		commit_when_reduced(it);
 }
 
-/* Returns true if the controller announced this commit of this stage to the node. A report of any
- * other commit proves nothing. */
+/* Returns true if the controller announced this commit of this stage to the node. Otherwise the
+ * node's report proves nothing. */
 static bool was_announced(const struct run *run, const struct member *m,
 			  const struct msg_committed *r)
 {
 	if (r->iteration > run->committed)
-		return false; /* the run has gone back to a checkpoint after that commit */
+		return false; /* after that commit the run has gone back to a checkpoint */
 	return (r->stage == m->weights.stage && r->iteration == m->weights.last_commit_sent) ||
 	       (r->stage == m->copy.stage && (r->iteration == m->copy.last_commit_sent ||
 					      r->iteration == m->weights.last_commit_sent));
 }
 
-/* Returns true if the report is about a copy that was refused and is being fetched again. The node
- * will send another report about the new copy. */
+/* Returns true if the report is about a standby copy that the controller refused and the node is
+ * fetching again. The node will report the new copy too. */
 static bool is_fetched_again(const struct member *m, const struct msg_committed *r)
 {
 	return r->stage == m->copy.stage && (r->copy || r->stage != m->weights.stage) &&
@@ -448,8 +451,8 @@ static bool is_fetched_again(const struct member *m, const struct msg_committed 
 }
 
 /* Takes the weights' hash from a node that is not a replica at the moment. A restarted controller
- * announces the commit to such nodes again, because one of them may hold the only weights of its
- * stage. */
+ * announces the last commit again to such nodes, because one of them may hold the only weights of
+ * its stage. */
 static void take_late_report(const struct run *run, struct member *m, const struct msg_committed *r)
 {
 	if (r->copy || r->stage != m->weights.stage || r->iteration != run->committed ||
@@ -459,9 +462,9 @@ static void take_late_report(const struct run *run, struct member *m, const stru
 	m->weights.hash = r->hash;
 }
 
-/* Takes the times of the node's device in the committed iteration, once for each commit. Times that
- * exceed the real time since the commit before are reduced to it. Otherwise one node could outweigh
- * all others in the shares of the fleet. */
+/* Takes the node's report of how long its device computed in the committed iteration, once for each
+ * commit. No time may exceed the real time since the previous commit. Without this limit a node
+ * could outweigh all others in the fleet's shares. */
 static void take_device_times(struct run *run, struct member *m, const struct msg_committed *r)
 {
 	if (m->compute.spent_from_us == 0 || !device_time_is_sane(&r->spent) ||
@@ -488,7 +491,8 @@ void iteration_committed(struct members *members, struct member *m, const struct
 	}
 	if (r->iteration != members->run->committed || r->iteration != m->weights.last_commit_sent)
 		return; /* not the newest commit */
-	/* The node still held the sum when the repeated commit arrived */
+	/* After a restart of the controller, the node had only its sum until the repeated commit
+	 * arrived */
 	if (members->run->phase == PHASE_GATHERING && members->run->resumed) {
 		if (r->stage == member_stage(members->run, m))
 			member_apply(members->run, m, EVENT_HOLDS, NULL);

@@ -13,17 +13,18 @@ struct msg_committed;
 struct msg_reduced;
 
 struct prediction_record {
-	/* |measured - predicted| / measured of recent iterations; the newest overwrites the
-	 * oldest */
+	/* Relative errors of predicted iteration times, |measured - predicted| / measured; the
+	 * newest error overwrites the oldest */
 	float errors[64];
 	uint32_t n, next;
 };
 
-/* The iteration time that a new plan promises. The first undisturbed iteration checks it. */
+/* The iteration time that the planner predicts for a new plan. The controller compares it with the
+ * first undisturbed iteration. */
 struct promise {
 	bool due;
 	char what[96];
-	/* Iteration times of the plan before and of the new plan, plan seconds */
+	/* Predicted iteration times of the previous plan and of the new plan, plan seconds */
 	double before_s, predicted_s;
 };
 

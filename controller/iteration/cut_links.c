@@ -1,10 +1,14 @@
 /* cut_links.c - decides what a cut link costs the run, and routes the iteration around it.
  *
- * A cut between two stages costs no node. Microbatches that would use the link are rerouted, and
- * later plans avoid it. A node is removed if its sum needs the link, or if it is cut off from most
- * of its partners. It rejoins by itself once none of its links is stuck. If a microbatch of the
- * current iteration needs the link and has no other route, one end of the link is removed and may
- * rejoin at once. iteration/link_failures.c says when a link is cut and which end is at fault. */
+ * A cut between two stages costs no node: microbatches that would use the link are rerouted, and
+ * later plans avoid it.
+ *
+ * A node is removed if its sum needs the link, or if it is cut off from most nodes that it
+ * exchanges messages with. The node rejoins by itself once none of its links is stuck.
+ *
+ * If a microbatch of the current iteration needs the link and has no other route, one end of the
+ * link is removed and may rejoin at once. iteration/link_failures.c says when a link is cut and
+ * which end is at fault. */
 #include "controller/iteration/cut_links.h"
 
 #include "controller/iteration/evaluate.h"
@@ -48,7 +52,7 @@ static bool cut_off(const struct iteration *it, const struct link_tally *tallies
 }
 
 /* Returns true if a microbatch still needs the link. A negative answer stays valid until the routes
- * change, so it is remembered: a long cut costs one search, not one in each turn. */
+ * change, so it is stored. A long cut then costs one search instead of one in each turn. */
 static bool is_needed_by_routes(const struct routes *r, struct link_failure *k)
 {
 	for (uint32_t i = 0; k->unneeded_in != r->version && i < r->n; i++)

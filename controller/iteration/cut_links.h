@@ -4,8 +4,8 @@
 
 struct iteration;
 
-/* Uses healed links again, reroutes around links that are cut, and judges the first link that has
- * just been cut. */
+/* Uses healed links again, reroutes around cut links, and decides what the first newly cut link
+ * costs the run. */
 void cut_links_check(struct iteration *it);
 
 #endif

@@ -19,8 +19,9 @@
 #include "controller/weights/copies.h"
 #include "controller/weights/stage_moves.h"
 
-/* Longest waits of a draining node that keeps a standby copy: until another node has a copy of the
- * same stage, and until that node is chosen. A notice is usually 30 s or more. */
+/* Longest times for which a draining node with the only standby copy of a stage stays.
+ * COPY_WAIT_US: another node is fetching a copy. KEEPER_WAIT_US: no other node was chosen to fetch
+ * one. A notice is usually 30 s or more. */
 enum { COPY_WAIT_US = 20000000, KEEPER_WAIT_US = 1000000 };
 
 static bool is_last_replica(const struct members *members, const struct member *m)
@@ -44,8 +45,9 @@ static uint32_t count_staying(const struct members *members, int stage)
 	return n;
 }
 
-/* Returns true if a node that stays can leave its own stage, and no copy of `stage` is being
- * fetched. Such a copy would shorten the takeover, so the draining node waits for it. */
+/* Returns true if some node can take `stage` over. That node does not drain, and its own stage has
+ * a second replica that stays. Returns false while a copy of `stage` is being fetched, because the
+ * takeover will be shorter with this copy. */
 static bool has_taker(const struct members *members, int stage)
 {
 	bool any = false;
@@ -85,8 +87,8 @@ void drain_keep(struct members *members, int stage)
 	}
 }
 
-/* Returns true if m, which has the only standby copy of a stage with one replica, has to wait for
- * some time until another node has a copy. An excluded node would release its copy at once. */
+/* Returns true if m must stay for now because it has the only standby copy of a stage with one
+ * replica. An excluded node would release its copy at once. */
 static bool keeps_only_copy(const struct members *members, const struct member *m)
 {
 	int64_t waited_us = members->run->now_us - m->since_us;
@@ -113,7 +115,7 @@ static bool keeps_only_copy(const struct members *members, const struct member *
 static void exclude(struct iteration *it, struct member *m)
 {
 	if (is_last_replica(it->members, m)) {
-		/* All other replicas of the stage have died. */
+		/* The stage's other replicas have died, so m must hand the stage over. */
 		if (m->move.drain == DRAIN_EXCLUDED)
 			member_drain(it->members, m, DRAIN_WANTED);
 		return;
@@ -129,8 +131,8 @@ static void exclude(struct iteration *it, struct member *m)
 		member_apply(it->run, m, EVENT_RETIRE, NULL);
 }
 
-/* Returns true if the commit that m holds is also on two other nodes, or is no longer the last one.
- * Until then m's weights are the backup if the only replica of its stage dies. */
+/* Returns true if m's weights are not needed as a backup: they are older than the last commit, or
+ * two other nodes have them. */
 static bool is_replaced(struct members *members, const struct member *m)
 {
 	int stage = m->weights.stage;
@@ -152,8 +154,8 @@ static bool is_coming(const struct members *members, int stage, const struct mem
 	return false;
 }
 
-/* Returns true if the run is stalled because no node took over the stage that m has given up, so
- * that only m holds it. */
+/* Returns true if m has given up its stage, no node took the stage over, and the run is stalled
+ * because only m holds the weights. */
 static bool is_missed(const struct iteration *it, const struct member *m)
 {
 	int stage = m->weights.stage;
@@ -164,7 +166,7 @@ static bool is_missed(const struct iteration *it, const struct member *m)
 	       !has_taker(it->members, stage) && !is_coming(it->members, stage, m);
 }
 
-/* Lets m work again until another node can take its stage over (iteration_readmit). */
+/* Lets m work again until another node can take over m's stage (iteration_readmit). */
 static void take_back(struct members *members, struct member *m)
 {
 	member_drain(members, m, DRAIN_WANTED);
@@ -194,7 +196,7 @@ static void let_go(struct members *members, struct member *m)
 
 void drain_turn(struct iteration *it)
 {
-	if (it->run->ending.stopping) /* all nodes are needed to write the last checkpoint */
+	if (it->run->ending.stopping) /* every node must write its last checkpoint */
 		return;
 	for (uint32_t i = 0; i < it->members->n; i++) {
 		struct member *m = &it->members->list[i];
@@ -218,7 +220,7 @@ static bool hands_over(const struct members *members, const struct member *m)
 	       has_taker(members, member_stage(members->run, m));
 }
 
-/* Returns true if other nodes may fetch m's weights as those of the last commit. */
+/* Returns true if other nodes may fetch the last commit's weights from m. */
 static bool is_source(const struct members *members, const struct member *m)
 {
 	return member_holds(members->run, m, member_stage(members->run, m)) &&

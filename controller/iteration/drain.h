@@ -11,18 +11,18 @@ struct backups;
 
 /* Records that m drains if its newest heartbeat announces this. */
 void drain_hear(struct members *members, struct member *m);
-/* Lets a draining replica of `stage` take over all tasks of the stage if no other replica is left,
- * although plans exclude it. */
+/* Keeps `stage` working with a draining replica if no other replica is left. That replica then runs
+ * all tasks of the stage, although plans exclude it. */
 void drain_keep(struct members *members, int stage);
 /* Excludes draining nodes from the next plan, and orders draining nodes to stop once they are not
  * needed any more. */
 void drain_turn(struct iteration *it);
-/* Between two iterations: returns true while a draining node that is its stage's last replica has
- * not yet reported that it holds the last commit. This takes only a short time. */
+/* Called between two iterations. Returns true while a draining node that is its stage's last
+ * replica has not yet reported that it holds the last commit. This takes only a short time. */
 bool drain_awaited(const struct backups *backups);
-/* Between two iterations: retires a draining node that is its stage's last replica, if another node
- * can take the stage over. Returns the retired node, whose stage then has no replica; NULL: no node
- * was retired. */
+/* Called between two iterations. Retires a draining node that is its stage's last replica if
+ * another node can take the stage over. Returns the retired node, whose stage then has no replica.
+ * NULL: no node was retired. */
 const struct member *drain_last_replica(struct backups *backups);
 
 #endif

@@ -35,7 +35,8 @@ static uint16_t replica_of(const struct members *members, int stage, uint32_t k)
 	return 0;
 }
 
-/* Returns true if nothing passes from one node to the other: the link is cut, or was never made. */
+/* Returns true if no data can pass from one node to the other because the link is cut or was never
+ * established. */
 static bool is_absent(const struct members *members, uint16_t from, uint16_t to)
 {
 	const struct cluster *c = members->run->cluster;
@@ -44,9 +45,9 @@ static bool is_absent(const struct members *members, uint16_t from, uint16_t to)
 	       c->delay_s[(size_t)from * (size_t)c->n_nodes + to] < 0;
 }
 
-/* Returns the first replica, from the k-th on, that has a link to the hop before it. The last hop
- * also needs a link back to the data node. Returns the k-th replica if no replica has these
- * links. */
+/* Returns the first replica, from the k-th on, that has a link from the previous hop. A replica at
+ * the last hop also needs a link to the data node. If no replica has these links, returns the
+ * k-th. */
 static uint16_t choose_evaluator(const struct members *members, const struct microbatch *mb,
 				 int stage, uint32_t k)
 {
@@ -82,8 +83,8 @@ bool evaluation_needs(const struct iteration *it, uint16_t a, uint16_t b)
 }
 
 /* Sends each validation microbatch through one replica of every stage. The replicas of a stage take
- * turns, and cut links are avoided. The attempt number separates the answers of this validation
- * from those of an earlier one. */
+ * turns, and cut links are avoided. The attempt number distinguishes the answers of this validation
+ * from answers of an earlier validation. */
 void evaluation_begin(struct iteration *it)
 {
 	struct evaluation *e = &it->evaluation;
@@ -150,7 +151,7 @@ void iteration_evaluated(struct iteration *it, struct member *m, const struct ms
 	set_phase(it->run, PHASE_PLANNING);
 }
 
-/* Once the time limit has passed, drops the nodes that hang. If no node reports work, abandons the
+/* After the time limit, drops the nodes that hang. If no node reports work, abandons the
  * validation. */
 void evaluation_turn(struct iteration *it)
 {

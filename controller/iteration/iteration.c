@@ -3,12 +3,12 @@
  *     begin -> COMPUTING -> (every microbatch done) REDUCING -> (every replica has the sum)
  *       -> commit, written durably and then announced -> EVALUATING at times -> begin
  *
- * If a node dies while COMPUTING or REDUCING, its gradients are lost. The node's microbatches run
- * again on other replicas of its stage. Gradients that other nodes counted stay counted.
+ * If a node dies while COMPUTING or REDUCING, its gradients are lost. Other replicas of its stage
+ * rerun the node's microbatches. Gradients that other nodes counted stay counted.
  *
- * A death after every survivor of the stage has reported its sum changes nothing, because that sum
- * contains the dead node's part. If the sums restart later, the dead node's part runs again first.
- * After the commit is recorded, the survivors apply it, even if another node dies. */
+ * A death changes nothing after every survivor of the stage has reported its sum, because that sum
+ * contains the dead node's part. If the sums restart later, other replicas first rerun the dead
+ * node's part. After the commit is recorded, the survivors apply it, even if another node dies. */
 #include "controller/iteration/iteration.h"
 
 #include <errno.h>
@@ -51,15 +51,15 @@
 #include "controller/weights/stacking.h"
 #include "controller/weights/stage_moves.h"
 
-/* Limits of a plausible loss. A cross entropy is not negative except for rounding; a model that
- * guesses among a million tokens has 14. */
+/* Limits of a plausible loss. A cross entropy is negative only by rounding. A model that guesses
+ * one of a million tokens has a cross entropy of 14. */
 static const float LEAST_LOSS = -0.1f, MOST_LOSS = 1e4f;
 
 enum { REPLAN_AGAIN_US = 5000000, CUT_OFF_PATIENCE_US = 5000000 };
 
-/* Turns the joiners that hold the weights of the last commit into replicas. Returns true if there
- * was such a joiner. computing: the iteration has begun already, so until its commit the joiners
- * take part only in the sums. */
+/* Turns the joiners that hold the weights of the last commit into replicas. Returns true if at
+ * least one joiner was not a replica. If `computing`, the iteration has begun, and the joiners take
+ * part only in its sums. */
 static bool admit_joiners(struct planning *planning, bool computing)
 {
 	const struct member *joined = NULL;
@@ -77,7 +77,7 @@ static bool admit_joiners(struct planning *planning, bool computing)
 			     computing ? NULL : "");
 		copies_release(planning->members, m);
 		if (computing)
-			continue; /* these joiners compute only after the next commit */
+			continue; /* the joiner computes only after the next commit */
 		if (!planned_uses(planning->pending, m->id) &&
 		    (!joined || spares_wait(planning->members, joined)))
 			joined = m;
@@ -92,8 +92,9 @@ static bool admit_joiners(struct planning *planning, bool computing)
 
 /* ---- reducing ---- */
 
-/* Starts the sums. A joiner takes part in the sums, so its arrival restarts sums that were ordered
- * ahead. Without a joiner those sums continue, and may be complete already. */
+/* Starts the sums. A joiner takes part in the sums, so its arrival restarts the sums that were
+ * ordered ahead. Without a joiner, sums that were ordered ahead continue and may be complete
+ * already. */
 static void begin_reducing(struct iteration *it)
 {
 	if (admit_joiners(it->planning, true))
@@ -170,9 +171,9 @@ static bool can_follow(const struct iteration *it, const struct planned *p)
 				   (uint32_t)p->plan->skip_share);
 }
 
-/* Returns true if the next iteration can follow the plan in force while agents connect for the
- * pending one, because both plans have the same skip ratio and formats, so the pending one is
- * only faster. */
+/* Returns true if the next iteration can use the plan in force while agents still connect for the
+ * pending plan. Both plans must have the same skip ratio and formats: the pending plan is then only
+ * faster. */
 static bool may_postpone(const struct iteration *it)
 {
 	const struct planned *p = it->planning->pending, *now = it->run->plan;
@@ -192,7 +193,9 @@ static bool take_pending(struct iteration *it)
 		return !skip_phases_wait(it->planning);
 
 	if (it->redo && !can_follow(it, p))
-		return false; /* agents would mistake the same epoch for the same attempt */
+		/* an attempt needs a new epoch, or agents would confuse it with the attempt
+		 * before */
+		return false;
 	it->redo = false;
 	if (can_follow(it, p)) {
 		it->promise = (struct promise){
@@ -228,9 +231,9 @@ static void begin_progress(struct iteration *it)
 	it->run->progress++;
 }
 
-/* An iteration travels in the formats of its plan. An attempt that restarts, also under a new
- * controller, keeps the formats with which the iteration began. Agents never receive tensors of one
- * iteration in two formats. */
+/* Agents exchange an iteration's tensors in the formats of its plan. A restarted attempt keeps the
+ * formats with which the iteration began, even under a restarted controller. Otherwise agents could
+ * receive tensors of one iteration in two formats. */
 static void take_formats(struct iteration *it)
 {
 	if (it->run->iteration == it->run->committed + 1 ||
@@ -292,26 +295,27 @@ void iteration_admit_joiners(struct planning *planning)
 	admit_joiners(planning, false);
 }
 
-/* Lets a draining node hand its stage over. Returns false if none is to do so. */
+/* Makes a draining node hand its stage over. Returns false if no draining node has to. */
 static bool hand_over(struct iteration *it)
 {
 	const struct member *leaver = drain_last_replica(it->backups);
 
 	if (!leaver)
 		return false;
-	it->progress.ended = 0; /* the tasks that ended are of a committed iteration */
+	it->progress.ended = 0; /* these tasks belong to an iteration that is already committed */
 	recover_begin(it->backups, leaver);
 	return true;
 }
 
-/* Returns true if an iteration that has begun restarts. The iteration has not ended, so a pause or
- * a step waits for its end. After a resume or a return to a checkpoint, no iteration has begun. */
+/* Returns true if the iteration has begun and will restart. A pause or a step then takes effect at
+ * the iteration's end. After a resume or a return to a checkpoint, no iteration has begun. */
 static bool is_under_way(const struct iteration *it)
 {
 	return it->redo && it->run->plan && it->run->iteration == it->run->committed + 1;
 }
 
-/* Moves nodes whose copies are complete. Returns true while others have to wait for moves. */
+/* Moves nodes to other stages once their standby copies are complete. Returns true while the next
+ * iteration must wait for a move. */
 static bool moves_awaited(struct iteration *it)
 {
 	return phase_moves_awaited(it->backups, it->redo) || rebalance_awaited(it->backups) ||
@@ -372,8 +376,8 @@ static void task_ended(struct iteration *it, struct microbatch *mb, const struct
 		mb->loss = e->loss;
 }
 
-/* Marks the microbatch done when its chain of tasks has ended and no substitute still has to run a
- * backward pass. Then every hop has counted its gradient. */
+/* Marks the microbatch as done when its chain of tasks has ended and no substitute still has to run
+ * a backward pass. By then the node of every hop has counted its gradient. */
 static void mark_if_done(struct iteration *it, struct microbatch *mb)
 {
 	if (mb->done || !routes_chain_ended(mb) || mb->owed_backward)
@@ -398,8 +402,8 @@ static uint64_t event_number(const struct msg_task_event *e)
 	       (uint64_t)e->type << 48 | (uint64_t)e->microbatch << 32 | e->attempt;
 }
 
-/* Counts a collision if the starting task has waited. The first forward task of a microbatch never
- * counts as a collision. */
+/* Counts a collision if the task that starts had to wait. The first forward task of a microbatch
+ * never counts. */
 static void note_collision(struct iteration *it, const struct microbatch *mb,
 			   const struct msg_task_event *e)
 {
@@ -410,7 +414,8 @@ static void note_collision(struct iteration *it, const struct microbatch *mb,
 	it->progress.wait_s += (double)(e->at_us - e->arrived_us) * 1e-6;
 }
 
-/* Records the end of a recovery: a substitute has started the first of the tasks that run again. */
+/* Records the end of a recovery, which is when a substitute starts the first task that runs
+ * again. */
 static void note_recovery(struct iteration *it, const struct microbatch *mb,
 			  const struct msg_task_event *e)
 {
@@ -422,8 +427,8 @@ static void note_recovery(struct iteration *it, const struct microbatch *mb,
 	record_recovery(it->run, "started", e->node, e->microbatch, e->at_us);
 }
 
-/* Responds to a gradient that m must not count: if the microbatch was moved away from m in the
- * meantime, the iteration restarts; otherwise m is excluded. */
+/* Responds to a count that m should not have made. If the microbatch has meanwhile been moved away
+ * from m, the iteration restarts. Otherwise m is excluded. */
 static void refuse_count(struct iteration *it, struct member *m, const struct microbatch *mb,
 			 const struct msg_task_event *e)
 {
@@ -447,14 +452,14 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 	bool is_expected, is_repeated;
 
 	if (e.microbatch >= it->routes.n || e.attempt < it->run->first_attempt)
-		return; /* void: the event is of an attempt under an earlier controller */
+		return; /* void: the event belongs to an attempt under an earlier controller */
 	if (!is_clock(e.at_us) || !is_clock(e.arrived_us))
 		return;
 	mb = &it->routes.microbatches[e.microbatch];
 	e.node = m->id;
 	e.blocker_node = m->id;
-	/* Unexpected events and repeated events are dropped. Ends of tasks are not dropped here but
-	 * checked below, because a gradient may have been counted twice. */
+	/* Unexpected and repeated events are dropped. An end of a task is checked further below
+	 * instead, because the node may have counted a gradient twice. */
 	is_expected = is_of_route(mb, &e);
 	is_repeated = is_expected && !(e.type == WORK_ENDS && e.counted) &&
 		      !number_set_add(&it->progress.events_seen, event_number(&e));
@@ -507,7 +512,7 @@ void iteration_report(struct iteration *it, struct member *m, const struct msg_r
 	for (uint32_t i = 0; i < r->n_events && member_is_replica(m); i++)
 		take_event(it, m, r->events[i]);
 	if (it->run->phase != PHASE_COMPUTING || requests_any(&it->run->requests))
-		return; /* requests must be carried out first (loop.c, finish.c) */
+		return; /* the loop must first carry out the queued requests (loop.c, finish.c) */
 	if (it->run->plan->plan->overlap_sync)
 		sums_order_counted(it);
 	if (all_done(it))
@@ -526,8 +531,8 @@ static bool stage_has_sum(const struct members *members, int stage)
 	return true;
 }
 
-/* Returns true if every node on a route is a replica, so that no other node died while the run was
- * stalled or in an earlier sum. */
+/* Returns true if every node on a route is a replica. This is false if another node died during the
+ * stall or during an earlier sum. */
 static bool all_on_route(const struct iteration *it)
 {
 	bool visited[MSG_NODES];
@@ -554,19 +559,23 @@ static bool rerun_without(struct iteration *it, struct member *gone)
 	}
 	if (n < 0)
 		recover_begin(it->backups, gone);
-	/* False also if the new routes could not be recorded, which ends the run. */
+	/* The result is also false if the new routes could not be recorded, because that ends the
+	 * run. */
 	return n >= 0 && it->run->phase != PHASE_FINISHED;
 }
 
-/* Begins the sums again. First it reroutes the microbatches of nodes that have died and are still
- * on a route, because the new sums lack what these nodes had counted. This precedes the admission
- * of joiners, because a dead node may have returned as a joiner that no longer has its gradient. */
+/* Begins the sums again. First other replicas rerun the microbatches of dead nodes that are still
+ * on a route, because the new sums lack the dead nodes' counts.
+ *
+ * This must precede the admission of joiners: a dead node may have returned as a joiner, without
+ * the gradients that it had counted. */
 void begin_reduction(struct iteration *it)
 {
 	bool visited[MSG_NODES];
 
 	sums_forget(it);
-	routes_visited(&it->routes, visited); /* substitutes for dead nodes are replicas */
+	/* a route that was moved away from a dead node visits a replica instead */
+	routes_visited(&it->routes, visited);
 	for (uint32_t i = 0; i < it->members->n; i++)
 		if (visited[i] && !member_is_replica(&it->members->list[i]) &&
 		    !rerun_without(it, &it->members->list[i]))
@@ -577,8 +586,8 @@ void begin_reduction(struct iteration *it)
 		set_phase(it->run, PHASE_COMPUTING);
 }
 
-/* Returns true if m was removed for a cut link, and another node has a copy with which it can take
- * the stage over. If m returned, the run would stop at the same link again. */
+/* Returns true if m, which was removed for a cut link, should not return yet because another node
+ * can take over the stage with its copy. With m, the run would stop at the same link again. */
 static bool is_replaced(const struct iteration *it, const struct member *m, int stage)
 {
 	return m->stuck.is_cut_off && copies_holder(it->members, stage, m) &&
@@ -593,13 +602,15 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 	    !member_holds(it->run, m, stage) || stage_replicas(it->members, stage, NULL) > 0 ||
 	    is_replaced(it, m, stage) || !restore_averted(it->backups, stage))
 		return false;
-	/* The controller has given the stage to another node, and that node's stage to m. */
+	/* While m was dead, the controller had given m's stage to another node. Both exchange
+	 * stages. */
 	if (member_stage(it->run, m) != stage) {
 		stage_moves_exchange(it->members, m, stage);
 		resume_save(it->members);
 		it->backups->stall.taken_over = true;
 	}
-	/* The node has a new process, or has overwritten its state by reading a checkpoint. */
+	/* The node runs a new process, or lost this iteration's results when it read a
+	 * checkpoint. */
 	if (m->beat.iteration != it->run->iteration)
 		it->backups->stall.taken_over = true;
 	if (m->copy.stage >= 0 && !copy_expected(it->run, m, m->copy.stage))
@@ -614,7 +625,7 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 	if (!replicas_everywhere(it->members) || it->backups->stall.taken_over)
 		return true; /* recover_turn lets the run continue */
 	if (it->backups->stall.in == PHASE_COMPUTING || it->backups->stall.in == PHASE_REDUCING) {
-		/* The node missed the reroutes while it counted as dead. */
+		/* While it counted as dead, the node received no reroutes. */
 		reroute_announce_all(it);
 		begin_reduction(it);
 	} else {
@@ -632,7 +643,7 @@ static void rerun_what_died(struct iteration *it, struct member *gone)
 }
 
 /* Returns true if the node has reported all gradients that it counted. A replica reports its counts
- * before its sum, but a node that has died may not have reported them. */
+ * before its sum. A node that died may have counted more than it reported. */
 static bool has_reported_counts(const struct iteration *it, const struct member *gone)
 {
 	return routes_lacking(&it->routes, gone->id) < 0;
@@ -640,12 +651,15 @@ static bool has_reported_counts(const struct iteration *it, const struct member 
 
 /* Recovers from the death of m, depending on the phase.
  *
- * COMPUTING: m's part runs again on other nodes. REDUCING: m's part runs again unless it is
- * safely in the sum. The part is safe if all replicas of m's stage have reported the sum, at least
- * two reports can be compared, and all of m's counts are known. Between iterations: m's death costs
- * no work.
+ * COMPUTING: m's part runs again on other nodes.
  *
- * If every stage still has a replica, a plan without the node is requested. */
+ * REDUCING: m's part runs again unless it is safely in the sum. It is safe if all replicas of m's
+ * stage have reported the sum, at least two reports can be compared, and all of m's counts are
+ * known.
+ *
+ * Between iterations: m's death costs no work.
+ *
+ * If every stage still has a replica, a plan without m is requested. */
 void iteration_lost(struct iteration *it, struct member *m)
 {
 	if (it->run->phase != PHASE_GATHERING)
@@ -700,7 +714,8 @@ void controller_stop(struct iteration *it, const char *why)
 		return;
 	}
 	it->evaluation.wanted = false;
-	/* The iteration's next turn ends the run once no work is in progress (iteration.c). */
+	/* The next turn of the iteration ends the run once no work is in progress
+	 * (iteration_boundary). */
 	set_phase(it->run, PHASE_PAUSED);
 }
 

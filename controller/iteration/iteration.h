@@ -23,7 +23,8 @@ struct msg_report;
 struct progress {
 	int64_t started_us, last_backward_us, reduce_us, reduced_us;
 	uint32_t collisions;
-	/* Time that tasks waited and time that they computed, real seconds */
+	/* Time in which tasks waited and time in which they computed, real seconds, summed over all
+	 * tasks */
 	double wait_s, busy_s;
 	/* Numbers of the task events received, to recognise repeated events */
 	struct number_set events_seen;
@@ -32,10 +33,10 @@ struct progress {
 	uint32_t n_events;
 	size_t room_events;
 	uint32_t n_shown; /* number of events sent to consoles so far */
-	/* Number of tasks that ended in this attempt, and number of ended tasks that restarts made
-	 * void */
+	/* Number of tasks that ended in this attempt, and number of ended tasks whose results
+	 * restarts discarded */
 	uint32_t ended, voided;
-	bool rerouted; /* the routes differ from those of the plan */
+	bool rerouted; /* the routes have changed since the plan */
 };
 
 struct iteration {
@@ -46,15 +47,16 @@ struct iteration {
 	struct routes routes;
 	struct progress progress;
 	uint32_t reduce_attempt;
-	/* Replicas that were asked for the sum in this attempt; 0: not asked yet */
+	/* For each stage: number of replicas that were asked for the sum in this attempt; 0: not
+	 * asked yet */
 	uint32_t summing[MSG_STAGES];
 	/* Number of stages of this iteration in which replicas reported different sums */
 	uint32_t n_differing;
 	struct stall_detector detector;
 	struct evaluation evaluation;
 	bool redo; /* the iteration must restart with a new plan */
-	/* When microbatches were ordered to run again, while none of them has started; 0: none
-	 * waits */
+	/* When microbatches were ordered to run again; 0: none was, or one of them has started
+	 * since */
 	int64_t rerun_us;
 	struct prediction_record prediction;
 	struct promise promise;
@@ -62,7 +64,7 @@ struct iteration {
 
 /* Returns the seconds that the sums of this iteration took. */
 double iteration_sums_took_s(const struct iteration *it);
-/* Voids the sums begun or completed, and restarts them over the remaining replicas once every
+/* Voids the sums begun or completed. Restarts them over the remaining replicas once every
  * microbatch is done. */
 void begin_reduction(struct iteration *it);
 /* Turns the joiners that hold the last commit into replicas. */
@@ -72,9 +74,9 @@ void iteration_boundary(struct iteration *it);
 void iteration_report(struct iteration *it, struct member *m, const struct msg_report *r);
 /* Recovers the iteration after a replica died */
 void iteration_lost(struct iteration *it, struct member *m);
-/* Takes back a node whose process was only suspended, if it holds the weights of a stage that has
- * no replica. The node may meanwhile have been given another place. Returns true if the node is a
- * replica again. */
+/* Takes back a node whose process was only suspended, if the node holds the weights of a stage
+ * without a replica. If the node was meanwhile assigned another stage, it gets its own stage back.
+ * Returns true if the node is a replica again. */
 bool iteration_readmit(struct iteration *it, struct member *m);
 /* Abandons the current iteration, and ends the run once the last commit is on the agents' disks. A
  * second call ends the run at once. why: a text that is never freed. */

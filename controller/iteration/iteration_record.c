@@ -51,7 +51,7 @@ void record_iteration(struct iteration *it, const struct msg_see_iteration *s)
 	record_event(it->run, o);
 }
 
-/* The event is written last, because a tool that reads it then finds the plan's row and file. */
+/* The event is written last, so that a tool that reads it finds the plan's row and file. */
 int record_plan(struct run *run, const struct planned *p, struct error *err)
 {
 	char path[PATH_MAX], *text = plan_format(p->plan);
@@ -89,7 +89,7 @@ int record_plan(struct run *run, const struct planned *p, struct error *err)
 
 /* ---- commits ---- */
 
-/* The rows of a commit with which `skippipe verify` can repeat the sums in their original order. */
+/* The rows of a commit from which `skippipe verify` can repeat the sums in their original order. */
 struct audit {
 	struct route *routes;
 	struct store_order *orders;
@@ -163,8 +163,8 @@ static void audit_init(const struct iteration *it, struct audit *a)
 	audit_reductions(it->members, a);
 }
 
-/* Writes one row for each task, from its two events. The start event carries the arrival and the
- * wait. */
+/* Writes one row for each task, from its start event and its end event. The start event has the
+ * times of arrival and waiting. */
 static void record_tasks(struct iteration *it)
 {
 	const struct progress *p = &it->progress;
@@ -272,7 +272,7 @@ int record_commit(struct iteration *it, const struct msg_commit *m,
 	it->run->last_commit = *m;
 	record_tasks(it);
 	record_gpus(it->members);
-	/* Written last, because whoever reads this row then finds the tasks */
+	/* This row is written last, so that its readers find the tasks */
 	record_moment(it->run, &moment);
 	thin_tasks(it->run);
 	record_event(it->run, json_pack("{s:s, s:I, s:I, s:i, s:f, s:f}", "event", "commit", "n",

@@ -11,7 +11,8 @@ struct msg_see_iteration;
 struct planned;
 struct run;
 
-/* Records the plan that takes effect: in the store, as a file, and as an event. */
+/* Records the plan that takes effect: in the store, as a file, and as an event in the JSON
+ * lines. */
 int record_plan(struct run *run, const struct planned *p, struct error *err);
 int record_commit(struct iteration *it, const struct msg_commit *m,
 		  const struct msg_see_iteration *see, struct error *err);

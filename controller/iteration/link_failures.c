@@ -2,18 +2,21 @@
  * link is at fault.
  *
  * An agent reports links on which a message waits and nothing has moved for longer than expected
- * (agent/network/probe.c). A link counts as cut if three conditions hold: the stall lasts at least
- * three times as long as expected; it lasts longer than heartbeats of either end may be late; and
- * the other end has been heard since. For two replicas of one stage the stall must last twice as
- * long, because their sum needs the link and one of them would be removed. While small messages
- * pass, it must last four times as long: either the network loses large packets, or TCP repairs the
- * loss of many packets on a link with a long queue, which takes seconds.
+ * (agent/network/probe.c). The controller regards a link as cut if three conditions hold: the stall
+ * lasts at least three times as long as expected; the stall lasts longer than heartbeats of either
+ * end may be late; and the other end has been heard since the stall began.
+ *
+ * Between two replicas of one stage the stall must last twice as long, because their sum needs the
+ * link and one of them would be removed. While small messages pass, the stall must last four times
+ * as long. The network may then lose only large packets. Or TCP may be repairing the loss of many
+ * packets on a link with a long queue, which takes seconds.
  *
  * A cut link counts as absent in both directions, since TCP needs both. It is used again once no
- * agent reports it any more. Of the two ends, the one with more cut links is at fault. If both have
- * equally many, the end that reported the link is at fault, so that a false report harms only its
- * sender. The last holder of a stage is never removed. iteration/cut_links.c decides what a cut
- * costs the run. */
+ * agent reports it any more.
+ *
+ * The end with more cut links is at fault. If both ends have equally many, the end that reported
+ * the link is at fault, so that a false report harms only its sender. The last holder of a stage is
+ * never removed. iteration/cut_links.c decides what a cut costs the run. */
 #include "controller/iteration/link_failures.h"
 
 #include "base/array.h"
@@ -26,15 +29,16 @@
 #include "controller/weights/copies.h"
 
 enum {
-	/* A stall that lasts this many times the expected time counts as a cut; several probes were
-	 * sent meanwhile */
+	/* A stall that lasts this many times the expected time counts as a cut. The agent has sent
+	 * several probes by then. */
 	TIMES = 3,
 	SMALL_PASSES_TIMES = 4,
 	HEALED_US = 400000, /* a link that was not reported for this time counts as healed */
 	NOTE_AGAIN_US = 10000000,
 	/* Largest number of times that HEALED_US is doubled for a link that is cut repeatedly */
 	DOUBLED_MOST = 7,
-	STEADY_US = 600000000 /* after this time without a cut, a link's number of cuts is reset */
+	/* after this time without a cut, the count of the link's cuts restarts at 0 */
+	STEADY_US = 600000000
 };
 
 /* ---- reports ---- */
@@ -57,7 +61,7 @@ static int64_t spoke_us(const struct member *m)
 }
 
 /* Returns how long the link has been stuck. Time in which either end was away does not count,
- * because messages then waited for the node, not for the link. */
+ * because messages then waited for that node and not for the link. */
 static int64_t stuck_us(const struct members *members, const struct member *m,
 			const struct msg_stuck *s)
 {
@@ -78,9 +82,9 @@ bool link_failures_in_a_sum(const struct run *run, const struct member *m, const
 	       member_stage(run, m) == member_stage(run, o);
 }
 
-/* Returns how long nothing may move on the link before it counts as cut. The time is doubled
- * between replicas of one stage, where a cut costs a node, and multiplied while small messages
- * pass. */
+/* Returns how long a stall of the link may last before the link counts as cut. The time is doubled
+ * between replicas of one stage, where a cut costs a node. It is multiplied by SMALL_PASSES_TIMES
+ * while small messages pass. */
 static int64_t patience_us(const struct members *members, const struct member *m,
 			   const struct msg_stuck *s)
 {
@@ -100,7 +104,7 @@ static bool counts_as_stuck(const struct members *members, const struct member *
 }
 
 /* Returns true if the link has been stuck for too long. The other end must have been heard since
- * the stall began; otherwise this node may be dead, and the failure detector will find that. */
+ * the stall began. Otherwise the other end may be dead, which the failure detector finds. */
 static bool is_cut(const struct members *members, const struct member *m, const struct msg_stuck *s)
 {
 	int64_t stalled_us = spoke_us(m) - s->ms * (int64_t)1000 + expected_us(s);
@@ -146,7 +150,7 @@ static void count_link(struct link_tally *tallies, uint16_t a, uint16_t b, bool 
 	tallies[b].surely += surely;
 }
 
-/* Counts, for each member, the links that seem cut and those that certainly are. Both numbers
+/* Counts, for each member, the links that seem cut and those that are certainly cut. Both numbers
  * together show which end is at fault. */
 void link_failures_count(const struct members *members, struct link_tally *tallies)
 {
@@ -248,8 +252,8 @@ static double *sync_pair(const struct run *run, uint16_t from, uint16_t to)
 	return run->cluster->sync_pair_s + (size_t)from * (size_t)run->cluster->n_nodes + to;
 }
 
-/* Marks the link as absent in the cluster. Delays that were measured or reported meanwhile are kept
- * for its return. */
+/* Marks the link as absent in the cluster. Delays that were measured or reported during the cut are
+ * saved for the link's return. */
 void link_failures_keep_away(const struct run *run, struct link_failure *k)
 {
 	const uint16_t ends[2] = { k->from, k->to };
@@ -371,8 +375,8 @@ struct link_failure *link_failures_mark(struct members *members, const struct me
 	return k;
 }
 
-/* Returns true if no agent has reported the link since both ends are present. A link that was cut
- * repeatedly must stay unreported for longer. */
+/* Returns true if no agent has reported the link since both ends are present. The required time
+ * without a report is longer for a link that was cut repeatedly. */
 bool link_failures_over(const struct members *members, const struct link_failure *k)
 {
 	const struct member *x = &members->list[k->from], *y = &members->list[k->to];

@@ -12,7 +12,7 @@ struct members;
 struct msg_stuck;
 struct run;
 
-/* Numbers of cut links of one member. */
+/* How many links of one member are cut. */
 struct link_tally {
 	/* Links of this member that seem cut, and how many of these the member itself reported */
 	uint16_t cut, reported;
@@ -20,10 +20,10 @@ struct link_tally {
 };
 
 /* Returns the first report of a link that counts as cut but is not yet marked as cut, and sets *m
- * to the member that sent the report. NULL: there is none. Borrowed until the member's next
- * heartbeat. */
+ * to the member that sent the report. NULL: there is no such report. The report is borrowed until
+ * the member's next heartbeat. */
 const struct msg_stuck *link_failures_next(struct members *members, struct member **m);
-/* Counts, for each member, the links that seem cut and those that certainly are. Both numbers
+/* Counts, for each member, the links that seem cut and those that are certainly cut. Both numbers
  * together show which end is at fault. tallies: one for each member, zeroed by the caller. */
 void link_failures_count(const struct members *members, struct link_tally *tallies);
 /* Chooses which end of a cut link is removed. Of two ends with equal counts, the last replica of a
@@ -38,17 +38,17 @@ bool link_failures_in_a_sum(const struct run *run, const struct member *m, const
  * standby copies that need the link. The result is borrowed until the next cut. */
 struct link_failure *link_failures_mark(struct members *members, const struct member *m,
 					const struct msg_stuck *s);
-/* Marks the link as absent in the cluster. Delays that were measured or reported meanwhile are kept
- * for its return. */
+/* Marks the link as absent in the cluster. Delays that were measured or reported during the cut are
+ * saved for the link's return. */
 void link_failures_keep_away(const struct run *run, struct link_failure *k);
-/* Returns true if no agent has reported the link since both ends are present. A link that was cut
- * repeatedly must stay unreported for longer. */
+/* Returns true if no agent has reported the link since both ends are present. The required time
+ * without a report is longer for a link that was cut repeatedly. */
 bool link_failures_over(const struct members *members, const struct link_failure *k);
 /* Uses the link again, with the delays that it had before the cut. */
 void link_failures_end(struct run *run, struct link_failure *k);
 
-/* Removes m, one end of a cut link. others: m is also cut off from other nodes. stays_out: m may
- * rejoin only when none of its links is stuck. */
+/* Removes m, one end of a cut link; `other` is the other end. others: m is also cut off from other
+ * nodes. stays_out: m may rejoin only when none of its links is stuck. */
 void link_failures_remove(struct run *run, struct member *m, const struct member *other,
 			  bool others, bool stays_out);
 /* Removes one end of a cut link because no plan is possible without that link. Returns false if no
@@ -58,8 +58,8 @@ bool link_failures_remove_end(struct members *members);
 /* Writes to the journal that a link is cut. then: what happens because of it. */
 void link_failures_note(struct members *members, const struct msg_stuck *s, uint16_t from,
 			const char *then);
-/* Reports in the journal from time to time that the run waits because neither end of a cut link can
- * be removed. */
+/* Reports in the journal from time to time that the run waits for a cut link, because neither of
+ * its ends can be removed. */
 void link_failures_note_wait(struct members *members, const struct member *x,
 			     const struct member *y);
 

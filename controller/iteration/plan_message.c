@@ -1,7 +1,7 @@
-/* plan_message.c - shows plans to consoles, in a live run and in a replay alike.
+/* plan_message.c - shows plans to consoles, in a live run and in a replay.
  *
- * Both use these functions, so that a console shows a recorded plan exactly as it showed the live
- * one. For the plan in force, a live run shows the routes of the iteration under way. */
+ * Because both use these functions, a console shows a recorded plan exactly as it showed the live
+ * plan. For the plan in force, a live run shows the routes of the iteration under way. */
 #include "controller/iteration/plan_message.h"
 
 #include <stdio.h>
@@ -68,8 +68,8 @@ void describe_plan(struct msg_see_plan *s, const struct planned *p, const char *
 	snprintf(s->name, sizeof(s->name), "%s", candidate ? candidate : "");
 }
 
-/* Makes the routes with the functions that the run uses, so that the microbatches get the same
- * numbers. */
+/* Makes the routes with the functions that the run uses, so that each microbatch gets the same
+ * number as in the run. */
 int plan_message_init(struct plan_message *s, const struct message_run *run,
 		      const struct planned *p, const char *candidate)
 {

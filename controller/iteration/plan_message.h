@@ -11,7 +11,7 @@
 struct console;
 struct iteration;
 
-/* The properties of a run that its plans lack. Borrowed. */
+/* Properties of a run that a plan does not contain. Borrowed. */
 struct message_run {
 	uint32_t n_nodes, n_shards, per_shard;
 	/* Array of n_nodes: data shard of each node; -1: not a data node when the run began */
@@ -21,7 +21,7 @@ struct message_run {
 
 /* A plan as a message; its arrays live until plan_message_fini. */
 struct plan_message {
-	struct msg message; /* the MSG_SEE_PLAN to send */
+	struct msg message; /* the message to send, of type MSG_SEE_PLAN */
 	struct route *routes;
 	struct msg_task_event *events;
 	uint32_t visits[MSG_STAGES];
@@ -30,23 +30,25 @@ struct plan_message {
 
 /* Describes a plan without its routes and tasks. candidate: as in plan_message_init. */
 void describe_plan(struct msg_see_plan *s, const struct planned *p, const char *candidate);
-/* candidate: the plan's name in the console's Compare view; NULL: this is the plan in force.
- * -EINVAL: the plan and the run differ in the number of microbatches. */
+/* Fills *s with the plan as a message. candidate: the plan's name in the console's Compare view;
+ * NULL: the plan is in force. -EINVAL: the plan and the run differ in the number of
+ * microbatches. */
 int plan_message_init(struct plan_message *s, const struct message_run *run,
 		      const struct planned *p, const char *candidate);
 void plan_message_fini(struct plan_message *s);
 
-/* Fills in the algorithm that made an iteration's plan. */
+/* Fills in the algorithm that made the iteration's plan. */
 void fill_algorithm(struct msg_see_iteration *s, const struct plan *p);
-/* Fills the algorithm, the share of skipping microbatches and the predicted time of the sums in
- * those iterations of the list (n, ascending) that ran by this plan. The store keeps them with the
- * plan, not with the iteration. */
+/* Fills in figures of the iterations in the list that ran by this plan: the algorithm, the share of
+ * skipping microbatches and the predicted time of the sums. The list has n iterations in ascending
+ * order. The store has these figures in the plan's row, not in the iteration's. */
 void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_plan *p);
 
 /* Sends a plan to the console `only`, or to all consoles if `only` is NULL. candidate: the name of
- * a plan that is not in force, else NULL. For the plan in force, while an iteration runs, the
- * message holds the current routes, which may differ from the planned ones after a node has died.
- * -EINVAL: the plan does not fit the run. */
+ * a plan that is not in force, else NULL.
+ *
+ * For the plan in force, the message has the current routes while an iteration runs. These differ
+ * from the planned routes after a reroute. -EINVAL: the plan does not fit the run. */
 int announce_plan_to(struct iteration *it, const struct planned *p, const char *candidate,
 		     struct console *only);
 /* Sends all consoles the plan that takes effect. */

@@ -1,15 +1,17 @@
 /* recover.c - restores a stage that has lost its last replica.
  *
  * Without a replica the run cannot continue. A complete standby copy has the weights of the last
- * commit, so only the current iteration is repeated. The node that holds the copy moves to the lost
- * stage if its own stage has another replica. Otherwise a node of the stage with the most replicas
- * fetches the copy. If no stage can spare a node, the run waits for one, and an embedded cluster's
- * supervisor is asked to start it. The weights of a node that was excluded after that commit can be
- * used like a copy.
+ * commit, so only the current iteration is repeated. The node with the copy moves to the lost stage
+ * if its own stage has another replica. Otherwise a node of the stage with the most replicas
+ * fetches the copy.
  *
- * Without a copy the controller waits for a node that may only be silent. The more work would be
- * lost, the longer it waits. It then restores the last checkpoint. Without a checkpoint the stage
- * is averaged from its neighbours (restore.c). */
+ * If no stage can spare a node, the run waits for a new node, and an embedded cluster's supervisor
+ * is asked to start one. A node that was excluded after the last commit still has its weights. They
+ * can be used like a copy.
+ *
+ * Without a copy, the controller waits for a silent node that may return with the weights. The more
+ * work would be lost, the longer the controller waits. It then restores the last checkpoint.
+ * Without a checkpoint the stage is averaged from its neighbours (restore.c). */
 #include "controller/iteration/recover.h"
 
 #include "controller/iteration/iteration.h"
@@ -68,9 +70,9 @@ static bool can_spare(const struct members *members, const struct member *m)
 		stage_replicas(members, member_stage(members->run, m), NULL) >= 2);
 }
 
-/* Returns true if another replica of m's stage has been heard since the stall began. Other replicas
- * may have died together with the lost stage, for instance on the same machine, without being
- * noticed yet. m may then be the last holder of its own stage. */
+/* Returns true if another replica of m's stage has been heard since the stall began. Otherwise m
+ * may be the last holder of its own stage: the other replicas may have died together with the lost
+ * stage, for instance on the same machine, and not be noticed yet. */
 static bool another_is_heard(const struct backups *backups, const struct member *m)
 {
 	for (uint32_t i = 0; i < backups->members->n; i++) {
@@ -84,8 +86,8 @@ static bool another_is_heard(const struct backups *backups, const struct member 
 	return false;
 }
 
-/* Returns a node of the stage with the most replicas, preferably one that waits as a spare. NULL:
- * no stage has two. */
+/* Returns a node of the stage with the most replicas. Prefers a node that waits as a spare. NULL:
+ * no stage has two replicas. */
 static struct member *find_spare(struct members *members)
 {
 	struct member *best = NULL;
@@ -135,7 +137,7 @@ static bool is_fetched(const struct members *members, int stage)
 
 static void take_over(struct backups *backups, int stage, struct member *holder)
 {
-	/* A draining holder leaves soon, so the run must not wait for long for another node. */
+	/* A draining holder leaves soon, so the run waits only a short time for another node. */
 	bool drains = holder->move.drain != DRAIN_NOT;
 	int64_t patience_us = drains ? SLEEPER_PATIENCE_US : LOST_PATIENCE_US;
 	bool patient = backups->run->now_us - backups->stall.since_us < patience_us ||
@@ -144,7 +146,7 @@ static void take_over(struct backups *backups, int stage, struct member *holder)
 
 	if (find_coming(backups->members, stage) &&
 	    (patient || is_fetched(backups->members, stage)))
-		return; /* the other node will fetch the holder's copy */
+		return; /* the node that comes will fetch the holder's copy */
 	taker = can_spare(backups->members, holder) ? holder : find_spare(backups->members);
 	if (!taker) {
 		ask_for_node(backups, stage);
@@ -159,8 +161,8 @@ static void take_over(struct backups *backups, int stage, struct member *holder)
 	stage_moves_move(backups->members, taker, stage);
 }
 
-/* Returns true if m was sent the last commit but has not yet reported that it holds the stage or a
- * copy of it. */
+/* Returns true if m was sent the last commit, but has not yet reported that it holds the stage or a
+ * standby copy of the stage. */
 static bool will_hold(const struct run *run, const struct member *m, int stage)
 {
 	bool own = m->weights.stage == stage && m->weights.iterations + 1 >= run->committed &&
@@ -177,8 +179,8 @@ static bool may_wake_with(const struct run *run, const struct member *m, int sta
 	       copy_holder_silent(run, m, stage);
 }
 
-/* Returns true if some node that may have the weights of a lost stage still runs the same process.
- * Without such a node, waiting is useless. */
+/* Returns true if some node that may have a lost stage's weights still runs the process that had
+ * them. Otherwise waiting is useless. */
 static bool may_still_be_held(const struct members *members)
 {
 	for (int s = 0; s < members->run->cluster->n_stages; s++)
@@ -192,9 +194,9 @@ static bool may_still_be_held(const struct members *members)
 	return false;
 }
 
-/* Returns true if a node that could not read a file, or has just joined, has not yet reported what
- * it holds now. A heartbeat that arrives just after the node's answer may have been sent before it,
- * so it does not count. */
+/* Returns true if a node could not read a file, or has just joined, and has not yet reported what
+ * it holds now. A heartbeat that arrives just after the node's answer does not count, because the
+ * node may have sent it before the answer. */
 static bool may_hold(const struct members *members, int stage)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -229,8 +231,8 @@ static void average_neighbours(struct backups *backups, int stage)
 				  "and no neighbour can replace it");
 }
 
-/* Going back to a checkpoint repeats all iterations since it was written. Waiting for up to half of
- * the time that these took is cheaper. */
+/* Returning to a checkpoint repeats all iterations since the checkpoint was written. Waiting for up
+ * to half the time of these iterations is cheaper. */
 int64_t recover_patience_us(const struct run *run)
 {
 	uint64_t since = run->options.checkpoint_every
@@ -248,8 +250,8 @@ int64_t recover_patience_us(const struct run *run)
 	return us < LOST_PATIENCE_US ? (int64_t)us : LOST_PATIENCE_US;
 }
 
-/* Returns true if no iteration is committed since the stages changed. Until then agents may report
- * weights of the former stages, and the checkpoint has all that is to be had. */
+/* Returns true if no iteration has been committed since the stages changed. Until then agents may
+ * report weights of the former stages, and the checkpoint has everything that can be restored. */
 static bool has_new_stages(const struct run *run)
 {
 	return run->committed > 0 && run->training.part.after == run->committed;
@@ -280,8 +282,8 @@ static void admit_joiners(struct backups *backups)
 	}
 }
 
-/* Accepts the weights that m's heartbeat reports if the record has their hash. m may have loaded
- * them by order of an earlier controller, so that this controller does not know of them. */
+/* Accepts the weights that m's heartbeat reports if their hash is in the record. An earlier
+ * controller may have ordered m to load them, so this controller does not know of them. */
 static void believe_beats(const struct members *members, struct member *m)
 {
 	const struct msg_heartbeat *h = &m->beat;
@@ -345,9 +347,9 @@ static bool fits_lost_stage(const struct members *members, const struct member *
 	return false;
 }
 
-/* Lets nodes that the choice of stages left out take part. Unless they lack memory, they were left
- * out only because iterations would have been longer with them. Now one of them may hold the lost
- * stage. */
+/* Lets nodes that the choice of stages left out take part if they have enough memory for a lost
+ * stage. They were left out only because iterations would have been longer with them. Now such a
+ * node may hold the lost stage. */
 static void take_in_left_out(struct members *members)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -362,8 +364,9 @@ static void take_in_left_out(struct members *members)
 	}
 }
 
-/* Continues the run once every stage has a replica. A run that stalled in a pause stays paused:
- * no iteration has begun, so none restarts unless the run has gone back to a checkpoint. */
+/* Continues the run once every stage has a replica. A run that stalled in a pause stays paused. In
+ * a pause no iteration has begun, so an iteration restarts only if the run has gone back to a
+ * checkpoint. */
 static void continue_run(struct iteration *it)
 {
 	static const char why[] = "a stage was taken over";

@@ -9,9 +9,9 @@ struct member;
 struct run;
 struct backups;
 
-/* Stops the run because `gone`, the last replica of its stage, has died, or drains and gives its
- * stage up. The run continues when another node has the stage, or when the process of `gone`
- * returns with the weights because it was only suspended (iteration_readmit). */
+/* Stalls the run because its last replica of a stage, `gone`, has died, or drains and gives the
+ * stage up. The run continues when another node has the stage. It also continues when `gone`
+ * returns with the weights because its process was only suspended (iteration_readmit). */
 void recover_begin(struct backups *backups, const struct member *gone);
 /* Continues the recovery; called in each turn while the run is stalled */
 void recover_turn(struct iteration *it);

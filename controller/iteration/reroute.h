@@ -19,9 +19,9 @@ void reroute_announce_all(struct iteration *it);
 /* Reroutes the microbatches that visit the node over other replicas of its stage. Returns how many
  * microbatches run again. -ENOENT: the stage has no other replica. */
 int reroute_without(struct iteration *it, struct member *gone);
-/* Reroutes the microbatches that still need the cut link between a and b over another node. Returns
- * how many microbatches were rerouted. -ENOENT: for one of them there is no substitute, and nothing
- * was changed. */
+/* Reroutes the microbatches that still need the cut link between a and b. Each of them gets a
+ * substitute for one of its nodes. Returns how many microbatches were rerouted. -ENOENT: a
+ * microbatch has no substitute, and no route was changed. */
 int reroute_around(struct iteration *it, const struct member *a, const struct member *b);
 
 #endif

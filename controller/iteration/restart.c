@@ -1,8 +1,8 @@
 /* restart.c - restarts the iteration under way with a new attempt.
  *
- * The controller restarts an iteration when its results can no longer be trusted or completed:
- * weights differed, a stage was restored, or the iteration stalled. For a restart it does not
- * matter how much work each node has done. */
+ * The controller restarts an iteration when its results cannot be completed or trusted: weights
+ * differed, a stage was restored, or the iteration stalled. A restart discards the work of all
+ * nodes, so nothing depends on how much each node has done. */
 #include "controller/iteration/restart.h"
 
 #include "controller/iteration/iteration.h"
@@ -29,7 +29,7 @@ static void begin_attempt(struct iteration *it)
 void restart_iteration(struct iteration *it, const char *why)
 {
 	if (it->run->phase == PHASE_STALLED && !replicas_everywhere(it->members)) {
-		/* The iteration restarts only after the lost stage has been restored */
+		/* recover_turn restarts the iteration after the lost stage has been restored */
 		it->redo = it->backups->stall.taken_over = true;
 		return;
 	}

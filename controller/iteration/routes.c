@@ -1,12 +1,13 @@
 /* routes.c - the route of each microbatch in the iteration under way, and the gradients counted
  * along it.
  *
- * The paths of the plan become routes; deaths and cut links change them. A substitute, another
- * replica of the same stage, replaces the dead node at its hop, and has to repeat the work of the
- * dead node there: a forward pass, a backward pass, the loss. Until then it "owes" this work.
- * Gradients that other nodes counted stay valid. The attempt number separates reports of an old
- * route from those of the new one. Counts are kept by node and in order, because verify needs that
- * order. */
+ * The paths of the plan become routes, which deaths and cut links change. When a node dies, another
+ * replica of its stage replaces it at its hop. This substitute has to repeat the dead node's work
+ * there: a forward pass, a backward pass, the loss. Until then the substitute "owes" this work.
+ *
+ * Gradients that other nodes counted stay valid. The attempt number separates reports about the old
+ * route from reports about the new route. The counts of each node are kept in the order in which it
+ * made them, because verify repeats the sums in that order. */
 #include "controller/iteration/routes.h"
 
 #include <errno.h>
@@ -62,7 +63,7 @@ static void set_route(struct microbatch *m, uint32_t id, uint32_t attempt,
 }
 
 /* Assigns shards to microbatches. Each data node first gets microbatches of its own shard. The
- * remaining shards are dealt in order to the microbatches that have none. */
+ * remaining shards are divided among the microbatches that have none, in order. */
 static void deal_shards(struct routes *r, const int *shard_of, uint32_t n_shards,
 			uint32_t per_shard, uint32_t *next_wave)
 {
@@ -90,7 +91,7 @@ static void deal_shards(struct routes *r, const int *shard_of, uint32_t n_shards
 	}
 }
 
-/* Sets the counts to wait for. None has been made yet. */
+/* Sets the numbers of counts that are awaited. No node has counted anything yet. */
 static void await_counts(struct routes *r)
 {
 	memset(r->awaited, 0, sizeof(r->awaited));
@@ -166,13 +167,13 @@ bool routes_chain_ended(const struct microbatch *m)
 	return m->passed > 2 * m->route.n_hops;
 }
 
-/* Returns how many of the counts at this hop its node has made. */
+/* Returns how many of the hop's counts its present node has made. */
 static uint32_t counts_made(const struct microbatch *m, uint32_t hop)
 {
 	return (m->counted & bit(hop) ? 1u : 0u) + (hop == 0 && m->counted_loss ? 1u : 0u);
 }
 
-/* Hands the counts of a hop over to another node, which has to make all of them itself. */
+/* Gives a hop to another node, which has to make all counts of the hop itself. */
 static void hand_over_counts(struct routes *r, struct microbatch *m, uint32_t hop, uint16_t node)
 {
 	r->counts[m->route.nodes[hop]].awaited -= counts_at(hop) - counts_made(m, hop);
@@ -182,8 +183,8 @@ static void hand_over_counts(struct routes *r, struct microbatch *m, uint32_t ho
 	m->counted_loss = m->counted_loss && hop > 0;
 }
 
-/* Puts a substitute, another node of the same stage, at a hop. The work of other nodes stays valid,
- * and the substitute has to repeat the work of this hop. The caller raises the attempt number. */
+/* Puts a substitute, another node of the same stage, at a hop. Work of other nodes stays valid, and
+ * the substitute has to repeat the work of this hop. The caller must raise the attempt number. */
 static void substitute(struct routes *r, struct microbatch *m, uint32_t hop, uint16_t node)
 {
 	if (m->route.nodes[hop] == node)
@@ -225,8 +226,8 @@ static bool swapped(const struct microbatch *m)
 	return false;
 }
 
-/* Returns true if the microbatch occupies a slot at one node while it waits for a slot of an
- * earlier stage at one of its substitutes. */
+/* Returns true if the microbatch keeps a slot of one stage while it waits for a slot of an earlier
+ * stage at a substitute. */
 static bool holds_while_waiting(const struct microbatch *m)
 {
 	uint32_t n = m->route.n_hops;
@@ -241,10 +242,10 @@ static bool holds_while_waiting(const struct microbatch *m)
 	return false;
 }
 
-/* Prevents microbatches from waiting for one another in a circle. Normally a node frees a
- * slot once later stages have freed theirs. Therefore a circle is only possible if a microbatch
- * keeps a slot of a later stage while it waits for a slot of an earlier stage. If the substitution
- * brings this microbatch into that state, the microbatch gives up its slots and starts over. */
+/* Prevents microbatches from waiting for one another in a circle. A node frees a slot once later
+ * stages have freed theirs. A circle is therefore only possible if a microbatch keeps a slot of a
+ * later stage while it waits for a slot of an earlier stage. If a substitute would cause this, the
+ * microbatch gives up all its slots and starts over. */
 static void avoid_circle(struct microbatch *m)
 {
 	if (holds_while_waiting(m))
@@ -262,7 +263,7 @@ static int position_of(const struct microbatch *m, uint16_t node, enum task_kind
 	return (int)chain_position(m->route.n_hops, (uint32_t)hop, kind);
 }
 
-/* Cancels the work that the node owes in this pass. Returns true if there was such work. */
+/* Cancels the work that the node owes in this pass. Returns true if the node owed such work. */
 static bool settle(struct microbatch *m, uint16_t node, enum task_kind kind)
 {
 	uint64_t *owed = kind == TASK_FORWARD ? &m->owed_forward : &m->owed_backward;
@@ -296,11 +297,11 @@ bool routes_take(struct microbatch *m, uint16_t node, uint32_t attempt, enum wor
 	return true;
 }
 
-/* The facts on which the choice of substitutes depends. */
+/* Data for the choice of substitutes. */
 struct choice {
 	const struct cluster *c;
 	const bool *usable;  /* array of n_nodes: nodes that may be substitutes */
-	const int *stage_of; /* array of n_nodes */
+	const int *stage_of; /* array of n_nodes: the stage of each node */
 	/* Array of n_nodes: number of unfinished microbatches that visit the node */
 	int *unfinished;
 };
@@ -323,8 +324,8 @@ static struct choice choice_init(const struct routes *r, const struct cluster *c
 	return w;
 }
 
-/* Returns the sum of the delays from and to the neighbours of the hop, forward and backward. The
- * last hop's neighbour is the data node. INFINITY: a link is cut. */
+/* Returns the sum of the delays between the node and the neighbours of the hop, forward and
+ * backward. The last hop's next neighbour is the data node. INFINITY: a link is cut. */
 static double neighbour_delay_s(const struct cluster *c, const struct microbatch *m, int hop,
 				int node)
 {
@@ -347,8 +348,8 @@ static double neighbour_delay_s(const struct cluster *c, const struct microbatch
 	return d;
 }
 
-/* Returns the predicted delay in seconds if the node takes one more microbatch: its unfinished work
- * plus the links of the new route. */
+/* Predicts the delay in seconds if the node takes one more microbatch: the time of its unfinished
+ * work plus the links of the new route. */
 static double predicted_delay_s(const struct choice *w, const struct microbatch *m, int hop,
 				uint16_t node)
 {
@@ -391,7 +392,7 @@ static int replace_all(struct routes *r, struct choice *w, uint16_t gone, uint32
 			continue;
 		node = choose(r, w, m, hop);
 		if (node < 0)
-			/* the stage has no usable node, so nothing was changed yet */
+			/* the stage has no usable node; no route has been changed */
 			return -ENOENT;
 		add_unfinished(w, m, -1);
 		m->replaced = (uint8_t)hop;
@@ -417,8 +418,8 @@ int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const in
 
 /* ---- around a link ---- */
 
-/* Returns the chain position that begins after the last transfer between a hop and the next. The
- * hop after the last one is the data node. */
+/* Returns the chain position after the last transfer between a hop and the next hop. The data node
+ * follows the last hop. */
 static uint32_t last_use_of_link(const struct microbatch *m, uint32_t hop)
 {
 	uint32_t n = m->route.n_hops;
@@ -441,8 +442,8 @@ bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b)
 	return false;
 }
 
-/* Returns true if the node of the hop has counted nothing of the microbatch and is not running a
- * task that counts. */
+/* Returns true if the hop's node has counted nothing of the microbatch, and is not running a task
+ * that ends with a count. */
 static bool can_be_moved(const struct microbatch *m, uint32_t hop)
 {
 	uint32_t n = m->route.n_hops;
@@ -451,8 +452,8 @@ static bool can_be_moved(const struct microbatch *m, uint32_t hop)
 	       counts_made(m, hop) == 0;
 }
 
-/* Chooses a substitute for node a or node b: the hop and the new node. Prefers a hop whose tasks
- * have not begun. Returns false if there is no substitute. */
+/* Chooses a hop of node a or node b, and a substitute for that node. Prefers a hop whose tasks have
+ * not begun. Returns false if no substitute exists. */
 static bool choose_around(const struct routes *r, const struct choice *w,
 			  const struct microbatch *m, uint16_t a, uint16_t b, uint32_t *hop,
 			  uint16_t *node)
@@ -636,7 +637,8 @@ static int check_sums(const struct routes *r, const int *sum_of, struct error *e
 	return 0;
 }
 
-/* Adds a node's list of counts to the tallies, of which each of n microbatches has ROUTE_HOPS. */
+/* Adds a node's list of counts to the tallies. There are ROUTE_HOPS tallies for each of n
+ * microbatches. */
 static int tally_counts(const struct routes *r, uint16_t node, struct tally *tallies,
 			struct error *err)
 {

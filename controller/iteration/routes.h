@@ -1,10 +1,10 @@
 /* routes.h - the routes of the microbatches of one iteration, and the gradients that each node
  * counted.
  *
- * This module has no clock and no network. A microbatch's data is (shard, wave). The shard
- * belongs to the data node that had it when the run began, and stays the same if another node reads
- * it. Once a gradient has been counted, a microbatch keeps its stages for the iteration; its nodes
- * are replaced when they die.
+ * This module has no clock and no network. The pair (shard, wave) names a microbatch's data. The
+ * shard belongs to the data node that had it when the run began, and keeps its number if another
+ * node reads it. Once a gradient has been counted, a microbatch keeps its stages for the iteration.
+ * Only its nodes are replaced when they die.
  *
  * Each node counts a microbatch's gradient exactly once in an iteration, however often the
  * microbatch is attempted (docs/architecture.md). routes_audit checks this against the nodes'
@@ -26,24 +26,25 @@ struct microbatch {
 	/* The microbatch's chain of tasks has ended, and every gradient has been counted */
 	bool done;
 	float loss;
-	/* A hop was moved to a substitute from a node that lives and had reported no count of this
-	 * microbatch */
+	/* A substitute replaced a node of this microbatch that is alive and had reported no count
+	 * of it */
 	bool moved;
 	uint8_t replaced; /* the hop whose node was replaced last */
-	/* Number of positions in the chain (wire/chain.h) up to the furthest one that has ended */
+	/* Number of tasks of the chain (wire/chain.h) up to the furthest task that has ended */
 	uint8_t passed;
 	bool next_began; /* the task at position `passed` has begun */
-	/* Passes that substitutes still have to repeat: a bit for each hop, and one for the data
-	 * node's loss */
+	/* Passes that substitutes still have to repeat: a bit for each hop; at the data node the
+	 * bit means the loss */
 	uint64_t owed_forward, owed_backward;
 	bool owed_loss;
-	/* Gradients and loss that the present nodes have counted: a bit for each hop, and one for
-	 * the data node's loss */
+	/* Counts that the present nodes have made: a bit for each hop's gradient, and one for the
+	 * data node's loss */
 	uint64_t counted;
 	bool counted_loss;
 };
 
-/* One count of a gradient or a loss by a node. Counts are kept in the node's order. */
+/* One count of a gradient or a loss by a node. A node's counts are stored in the order in which it
+ * made them. */
 struct counted {
 	uint32_t microbatch;
 	uint8_t kind; /* TASK_BACKWARD: the gradient; TASK_LOSS: the loss */
@@ -72,21 +73,22 @@ struct routes {
 void routes_init(struct routes *r, uint32_t n, uint32_t n_nodes);
 void routes_fini(struct routes *r);
 
-/* Takes the routes of a plan. A data node gets the microbatches of its own shard first; the rest
- * are dealt in turn. shard_of has n_nodes entries; -1: not a data node. attempt: the first attempt
- * of every microbatch. -EINVAL: the plan does not have n_shards * per_shard microbatches. */
+/* Takes the routes of a plan. Each data node first gets microbatches of its own shard. The
+ * remaining shards are divided among the microbatches that have none, in order. shard_of has
+ * n_nodes entries; -1: not a data node. attempt: the first attempt number of every microbatch.
+ * -EINVAL: the plan does not have n_shards * per_shard microbatches. */
 int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of, uint32_t n_shards,
 		     uint32_t per_shard, uint32_t attempt, struct error *err);
 
-/* Replaces a dead node, whose counted gradients are lost. Every microbatch that visits it gets a
- * substitute of the same stage and a new attempt number, and its field `replaced` is set to that
- * hop. The substitute is the node with the least predicted delay: its unfinished work plus the
- * links to its neighbours. Work of other nodes stays valid. If slots could then wait in a circle,
- * the microbatch starts over.
+/* Replaces a dead node, whose counted gradients are lost. Every microbatch that visits the node
+ * gets a substitute of the same stage and a new attempt number. The microbatch's field `replaced`
+ * is set to the hop of the substitute. The substitute is the node with the least predicted delay,
+ * which is the time of its unfinished work plus the links to its neighbours. Work of other nodes
+ * stays valid. If slots could then wait in a circle, the microbatch starts over.
  *
- * usable: (n_nodes) nodes that hold this iteration's weights; stage_of: (n_nodes). Fills changed
- * (room n) with ids and returns how many. -ENOENT: the stage has no usable node; nothing was
- * changed. */
+ * usable: (n_nodes) nodes that hold this iteration's weights; stage_of: (n_nodes). Writes the ids
+ * of the changed microbatches to changed (room n) and returns how many. -ENOENT: the stage has no
+ * usable node; no route was changed. */
 int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const int *stage_of,
 		   const struct cluster *c, uint32_t *changed);
 
@@ -95,25 +97,24 @@ int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const in
 bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b);
 
 /* Routes around a cut link between two living nodes. In every microbatch that needs the link, a
- * substitute of the same stage, with links to its neighbours, replaces one of the two nodes.
- * Preferably, the replaced node has begun nothing of the microbatch; a node that has begun a task
- * that counts is not replaced. `replaced` is set to that hop, and the attempt number is new. Other
- * work stays valid, as in routes_replace.
+ * substitute replaces one of the two nodes. The substitute has the same stage and has links to its
+ * neighbours. A node that has begun nothing of the microbatch is replaced first. A node that has
+ * begun a task that counts is never replaced. `replaced` is set to the hop of the substitute, and
+ * the attempt number is new. Other work stays valid, as in routes_replace.
  *
- * Fills changed (room n) with ids and returns how many. -ENOENT: some microbatch has no substitute;
- * nothing was changed. */
+ * Writes the ids of these microbatches to changed (room n) and returns how many. -ENOENT: some
+ * microbatch has no substitute; no route was changed. */
 int routes_around(struct routes *r, uint16_t a, uint16_t b, const bool *usable, const int *stage_of,
 		  const struct cluster *c, uint32_t *changed);
 
-/* Returns true if the present node of position t is a substitute that still has to run this
- * task. */
+/* Returns true if the task at chain position t belongs to a substitute that still has to run it. */
 bool routes_owes(const struct microbatch *m, uint32_t t);
 /* Returns true after the last backward pass of the microbatch */
 bool routes_chain_ended(const struct microbatch *m);
 uint16_t routes_node_at(const struct microbatch *m, uint32_t t);
 
-/* Resolves a circle of waiting slots. One microbatch that is in its forward pass and visits stages
- * in swapped order starts over with ascending stages, so that it cannot be in a circle again.
+/* Resolves a circle of waiting slots. Chooses a microbatch in its forward pass that visits stages
+ * in swapped order, and starts it over with ascending stages, which cannot wait in a circle.
  * Returns the id of that microbatch; -1: there is none. */
 int64_t routes_unswap(struct routes *r);
 
@@ -143,11 +144,13 @@ void routes_visits(const struct routes *r, uint16_t *visits, uint32_t n_stages);
 /* Marks the nodes that microbatches visit. visited has n_nodes entries. */
 void routes_visited(const struct routes *r, bool *visited);
 
-/* Checks that the sums contain each gradient once: every node on a route counted it once and is in
- * its stage's sum, and no other node in a sum counted it. The data node counted the loss once. The
- * check adds up the lists of counts, because these lists are stored. sum_of has n_nodes entries:
- * the stage whose sum contains the node's counts; -1: none. If the check fails, err names one wrong
- * count. */
+/* Checks that the sums contain each gradient once. Every node on a route must have counted it once
+ * and be in its stage's sum, and no other node in a sum may have counted it. The data node must
+ * have counted the loss once. The check adds up the nodes' lists of counts, because the record
+ * stores these lists.
+ *
+ * sum_of has n_nodes entries: the stage whose sum contains the node's counts; -1: none. If the
+ * check fails, err names one wrong count. */
 int routes_audit(const struct routes *r, const int *sum_of, struct error *err);
 
 #endif

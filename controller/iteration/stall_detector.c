@@ -1,15 +1,14 @@
 /* stall_detector.c - ends an iteration, a sum or a validation that has stalled.
  *
  * An iteration stalls in two ways. In the first, all agents report that they are at rest: no task
- * runs and no message travels, although tasks are left. Either slots wait in a circle, which is
- * resolved, or a message was lost, and the iteration restarts.
+ * runs and no message travels, although tasks are left. If slots wait in a circle, one microbatch
+ * starts over. Otherwise a message was lost, and the iteration restarts.
  *
- * In the second, some agents report work, but no task ends anywhere. The time limit for this is
- * far beyond the longest task and transfer. If no data arrives within the limit either, the nodes
- * that report work are taken to hang. The controller treats them as dead, and they return once they
- * have loaded their weights. If no node reports work, the iteration restarts. Usually an agent
- * notices by itself that its computing hangs, and ends. Agents are trusted to report their work
- * honestly.
+ * In the second, some agents report work, but no task ends anywhere. The time limit for this is far
+ * beyond the longest task and transfer. If no data arrives within the limit either, the nodes that
+ * report work are taken to hang. The controller treats them as dead. They return once they have
+ * loaded their weights. If no node reports work, the iteration restarts. Usually an agent notices
+ * by itself that its computing hangs, and exits. Agents are trusted to report their work honestly.
  *
  * Time is measured as a number of checks ("looks"), not by the clock, so that it does not pass
  * while this process or the whole machine is suspended. */
@@ -80,8 +79,8 @@ void stall_name_awaited(const struct members *members, char *out, size_t room)
 
 /* ---- all are at rest ---- */
 
-/* Drops replicas that hold the weights of another iteration, because they cannot take part. These
- * nodes fetch the right weights when they join again. */
+/* Drops replicas that hold the weights of another iteration, because they cannot take part. A
+ * dropped node fetches the right weights when it joins again. */
 static bool drop_strangers(struct members *members)
 {
 	bool any = false;
@@ -119,7 +118,7 @@ static bool at_rest(const struct members *members, const struct member *m)
 					    LOOK_US + timeout_round_trip(&m->heard.rounds) / 2)
 		return false; /* the node's last heartbeat may be outdated */
 	if (member_is_replica(m) && link_failures_doubted(members, m))
-		return false; /* a link that the node needs may be cut */
+		return false; /* the node may be waiting for a link that is cut */
 	/* The commit may still be on its way to the node, or the node may still be applying it. */
 	if (member_is_replica(m) && b->committed != members->run->committed)
 		return !b->running && post_idle(members->run->post, m->peer);
@@ -200,7 +199,8 @@ static double longest_s(const struct members *members)
 	return fmax((task + delay) * members->run->unit_s, measured) * slower;
 }
 
-/* Returns the limit of work on a whole stage: to copy, add up and hash a gradient, or to step. */
+/* Returns the time limit of work on a whole stage, such as copying, adding up or hashing a
+ * gradient, or a step. */
 static int64_t stage_limit_us(const struct run *run)
 {
 	static const double parameter_us = 0.05;
@@ -234,8 +234,8 @@ bool stall_hung(struct iteration *it, uint32_t tasks)
 		       (double)limit_us + 1e6 * MUCH_LONGER * tasks * longest_s(it->members);
 }
 
-/* Returns why the node hangs according to its heartbeat, or NULL. rank 0 is the most certain
- * reason. */
+/* Returns the reason of this rank for which the node hangs according to its heartbeat; NULL: this
+ * reason does not apply. Rank 0 is the most certain reason. */
 static const char *hung_in(const struct member *m, int rank)
 {
 	const struct msg_heartbeat *b = &m->beat;
@@ -263,13 +263,13 @@ static uint32_t count_hung(const struct members *members, int rank, uint32_t *re
 }
 
 /* Drops the hanging nodes, unless they are more than half of the replicas. In that case the
- * controller's machine or the network is probably slow, and all nodes get the same time again. */
+ * controller's machine or the network is probably slow, and all nodes get the full time again. */
 bool stall_drop_hanging(struct members *members)
 {
 	uint32_t n = 0, replicas = 0;
 	int rank = -1;
 
-	/* Counts as progress, so that the remaining nodes get the same time again */
+	/* Counts as progress, so that the time limit of the remaining nodes starts again */
 	members->run->progress++;
 	while (n == 0 && rank < 2)
 		n = count_hung(members, ++rank, &replicas);
@@ -288,8 +288,8 @@ bool stall_drop_hanging(struct members *members)
 
 /* ---- a sum ---- */
 
-/* Returns the time limit of a sum. Besides its transfers, a large gradient is copied, added up and
- * hashed. */
+/* Returns the time limit of a sum: its transfers, and the time to copy, add up and hash a large
+ * gradient. */
 static int64_t sum_limit_us(const struct run *run)
 {
 	static const double sums = 6;

@@ -12,14 +12,14 @@ struct run;
 struct member;
 
 struct stall_detector {
-	int64_t look_us; /* time of the next look */
-	uint64_t tasks;  /* number of ended tasks, as reported by all agents at the last look */
-	/* Successive looks at which all agents were at rest and no task had ended. */
+	int64_t look_us; /* time of the detector's next check */
+	uint64_t tasks;  /* number of ended tasks, as reported by all agents at the last check */
+	/* Successive checks at which all agents were at rest and no task had ended */
 	uint32_t rounds;
-	uint64_t progress; /* value of run.progress at the last look */
-	/* Number of successive looks since the step count last grew or data last moved */
+	uint64_t progress; /* value of run.progress at the last check */
+	/* Number of successive checks at which run.progress had not grown and no data had moved */
 	uint32_t hung;
-	/* Time of the last look at which the step count had grown or data had moved */
+	/* Time of the last check at which run.progress had grown or data had moved */
 	int64_t hung_us;
 };
 
@@ -29,13 +29,13 @@ void stall_note_heartbeat(struct run *run, struct member *m);
 void stall_turn(struct iteration *it);
 /* Detects a stall in the phase of sums; called in each turn */
 void stall_sums_turn(struct iteration *it);
-/* stall_look is for other phases and returns true if it is time to look. stall_for: returns true if
- * nothing has advanced the run for limit_us. stall_hung: returns true if nothing has advanced the
- * run for the time of that many tasks in a row. */
+/* stall_look: for phases other than these two; returns true if the next check is due. stall_for:
+ * returns true if nothing has advanced the run for limit_us. stall_hung: returns true if nothing
+ * has advanced the run for the time that this many tasks take one after another. */
 bool stall_look(struct iteration *it);
 bool stall_for(struct iteration *it, int64_t limit_us);
 bool stall_hung(struct iteration *it, uint32_t tasks);
-/* Treats the nodes that report work but complete none as dead. Returns false if no node reports
+/* Treats the nodes that report work, but complete none, as dead. Returns false if no node reports
  * work. */
 bool stall_drop_hanging(struct members *members);
 /* Writes, for the journal, at most three names of what the run waits for: links that transfer

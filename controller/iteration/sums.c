@@ -1,8 +1,8 @@
 /* sums.c - orders the replicas of a stage to sum its gradient.
  *
  * The order names the replicas and the standby copies that take part, so that every agent knows how
- * many slices to wait for. A change of either voids the order: the next one has a higher attempt.
- */
+ * many slices to wait for. If the replicas or the copies change, the order is void, and the next
+ * order has a higher attempt. */
 #include "controller/iteration/sums.h"
 
 #include <string.h>

@@ -1,8 +1,9 @@
 /* agents.c - handles the messages with which agents join, report their state and leave.
  *
- * A member is a node of the cluster; during the run its agent's process may be replaced by
- * another one. lifecycle.c has the states of a member and their transitions. The session of a dead
- * member is kept: if its process only slept, its heartbeats arrive on that session again. */
+ * A member is a node of the cluster. During the run another process may replace its agent's
+ * process. lifecycle.c has the states of a member and their transitions. The controller keeps the
+ * session of a dead member: if its process was only suspended, its heartbeats arrive on that
+ * session again. */
 #include "controller/joining/agents.h"
 
 #include <math.h>
@@ -39,12 +40,13 @@
 
 enum {
 	PING_EVERY_US = 500000,
-	/* A host that takes longer for an activation does not tell the truth. */
+	/* Longest plausible time of a host for an activation. If a host reports more, the report is
+	 * wrong. */
 	HOST_MOST_S = 60,
 	OFFSET_AGE_US = 20000000,
 	ASSIGN_PATIENCE_US = 60000000,
 	JOIN_AGAIN_US = 1000000,
-	/* Journal lines allowed in one burst: about refused agents, and about troubles that agents
+	/* Journal lines allowed in one burst: about refused agents, and about errors that agents
 	 * report */
 	REFUSALS = 50,
 	TROUBLES = 20
@@ -54,15 +56,15 @@ static const double refusals_per_s = 0.1, troubles_per_s = 1.0 / 60;
 /* ---- joining ---- */
 
 /* Returns true if another key may take this node, for example after the agent's key was changed. If
- * the old process was only suspended, it is refused when it continues. */
+ * the old process was only suspended, the controller refuses it when it continues. */
 static bool is_vacant(const struct member *m)
 {
 	return m->peer == 0 || m->state == MEMBER_DEAD || m->state == MEMBER_LEFT;
 }
 
-/* Returns the node that belongs to this key, because the node's links and disk are those of the
- * key's machine. For a new key, returns a vacant node, preferably one that no key has had. NULL: no
- * node is free. */
+/* Returns the node that belongs to this key. A returning agent needs its old node, whose links and
+ * disk are those of its machine. For a new key, returns a vacant node, preferably a node that no
+ * key has had. wish: the node that the agent wants; < 0: any. NULL: no node is free. */
 static struct member *find_place(struct members *members, const struct keys_public *key,
 				 int32_t wish)
 {
@@ -123,9 +125,9 @@ static size_t join_corpus(const struct run *run, char *out, size_t room)
 	return at;
 }
 
-/* Sends the description of the run. The agent emulates the cluster as the operator described it,
- * without later corrections. It expects transfer times for fp32, because formats change during the
- * run. */
+/* Sends the description of the run. It has the cluster that the operator described, without later
+ * corrections, because the agent emulates that cluster. The transfer times are those for fp32,
+ * because formats change during the run. */
 static void welcome_member(struct run *run, struct member *m)
 {
 	char corpus[1 << 16];
@@ -192,8 +194,8 @@ void members_welcome(struct members *members)
 			welcome_member(members->run, &members->list[i]);
 }
 
-/* Returns true if a restarted process is on the same machine. Its links then need no new
- * measurement. */
+/* Returns true if a restarted process runs on the same machine as before. Its links then need no
+ * new measurement. */
 static bool same_place(const struct msg_hello *was, const struct msg_hello *is)
 {
 	return was->machine[0] && strcmp(was->machine, is->machine) == 0 &&
@@ -217,8 +219,8 @@ void members_replaced(struct members *members, post_peer_id peer, const struct m
 		     m->hello.incarnation == hello->incarnation ? "its session was replaced" : why);
 }
 
-/* Lets m keep its standby copy if this is the only copy of a stage. The node that restores the
- * stage fetches the copy from m (recover.c). Otherwise assigns a stage to m. */
+/* Lets m keep its standby copy if no other node has the weights of that stage. The node that
+ * restores the stage fetches the copy from m (recover.c). Otherwise assigns a stage to m. */
 static void join_or_keep(struct members *members, struct member *m)
 {
 	if (copy_needed(members, m)) {
@@ -235,9 +237,9 @@ static bool pretends(const struct msg_hello *hello)
 	return strncmp(hello->device, "pretend", 7) == 0;
 }
 
-/* Returns true if the texts are addresses that other agents may dial: TCP, or sockets of this
- * machine if the controller has one itself. Only `inside` may hold several addresses. They are
- * checked because the texts of one agent reach the logs of others. */
+/* Returns true if the texts are addresses to which other agents may connect: TCP, or sockets of
+ * this machine if the controller has such a socket itself. Only `inside` may hold several
+ * addresses. The check matters because an agent's texts reach the logs of other agents. */
 static bool has_addresses(const struct run *run, const struct msg_hello *h)
 {
 	char host[LINK_ADDRESS_SIZE], port[8];
@@ -253,8 +255,8 @@ static bool has_addresses(const struct run *run, const struct msg_hello *h)
 		strncmp(run->options.listen, "ipc://", 6) == 0);
 }
 
-/* Returns why an agent cannot take part in the run, or NULL if it can. m: the node found for it, or
- * NULL. */
+/* Returns why an agent cannot take part in the run, or NULL if it can. m: the node found for the
+ * agent, or NULL. */
 static const char *why_refused(const struct run *run, const struct msg_hello *hello,
 			       const struct member *m)
 {
@@ -312,10 +314,11 @@ static void connect_member(struct backups *backups, struct member *m,
 	m->peer = peer;
 	m->move.use = use_of_joiner(backups->run, m, &from->key);
 	if (!keys_equal(&m->key, &from->key))
-		m->move.failures = 0; /* The failures are those of the previous key */
+		m->move.failures = 0; /* the failures belong to the node's previous key */
 	m->key = from->key;
 	if (m->hello.incarnation != hello->incarnation)
-		m->weights.differ = false; /* A difference was found in the previous process */
+		/* the previous process had the differing weights */
+		m->weights.differ = false;
 	m->hello = *hello;
 	failures_recall(backups->members, m);
 	name_member(backups->run, m, from->name);
@@ -400,7 +403,8 @@ void members_ready(struct members *members, struct member *m, const struct msg_r
 	m->compute.forward_s = r->forward_s;
 	m->compute.backward_s = r->backward_s;
 	m->compute.loss_s = r->loss_s;
-	/* Reduces the backward time in the same ratio as the forward time was reduced. */
+	/* The agent computed alone when its forward time was first measured. Its loss time is
+	 * reduced in the same ratio as its forward time was lower then. */
 	if (m->compute.alone_forward_s > 0 && r->loss_s > 0 && r->forward_s > 0)
 		m->compute.alone_loss_s =
 			r->loss_s *
@@ -446,7 +450,7 @@ static void heard_again(struct backups *backups, struct member *m)
 void members_heartbeat(struct iteration *it, struct member *m, const struct msg_heartbeat *h)
 {
 	if (m->state == MEMBER_LEFT || !failure_detector_hear(it->run, m, h))
-		return; /* an older heartbeat that was overtaken by a newer one */
+		return; /* a newer heartbeat has overtaken this one */
 	if (m->beat.slots != h->slots || m->beat.running != h->running ||
 	    m->beat.queued != h->queued || memcmp(&m->beat.gpu, &h->gpu, sizeof(h->gpu)) != 0)
 		m->shown.is_stale = true;
@@ -467,9 +471,9 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 		heard_again(it->backups, m);
 	drain_hear(it->members, m);
 	/* Every heartbeat reports the hash of the node's weights, and a differing hash in a replica
-	 * is an error. Messages can overtake each other: a heartbeat may arrive before the agent's
-	 * report of the commit, or, though sent earlier, after its report of newly loaded weights.
-	 * Such heartbeats are not compared. */
+	 * is an error. Messages can overtake each other. A heartbeat may arrive before the agent's
+	 * report of the commit. A heartbeat sent earlier may arrive after the agent's report of
+	 * newly loaded weights. Such heartbeats are not compared. */
 	if (member_is_replica(m) && m->assigned.message_sequence >= m->assigned.ready_sequence &&
 	    h->committed == it->run->committed && m->weights.iterations == it->run->committed &&
 	    m->weights.hash != 0 && h->hash != m->weights.hash && h->hash != 0 &&
@@ -477,9 +481,9 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 		agreement_weights_changed(it->members, m);
 }
 
-/* Returns true if the quota allows another journal line with an agent's own words: the first lines
- * at once, later ones once a minute. The first line after a gap reports how many lines were
- * dropped. */
+/* Returns true if the quota allows another journal line with an agent's text. A burst of lines is
+ * allowed at once, and then one line a minute. The first line after a gap reports how many lines
+ * were dropped. */
 static bool may_note(struct run *run, struct member *m, struct rate_limit *quota,
 		     enum note_kind kind, const char *what)
 {
@@ -518,7 +522,7 @@ void members_trouble(struct members *members, struct member *m, const struct msg
 	struct member *refused =
 		names && member_is_replica(m) ? &members->list[t->refused_node] : NULL;
 
-	/* Several agents may report wrong data from one node. The first report excludes that
+	/* Several agents may report wrong data from the same node. The first report excludes that
 	 * node. */
 	if (!names || t->fatal || (refused && member_is_replica(refused)))
 		note_trouble(members->run, m, t);
@@ -532,8 +536,8 @@ void members_trouble(struct members *members, struct member *m, const struct msg
 		member_apply(members->run, m, EVENT_LOST, "gave up");
 }
 
-/* Enters a reported link into the table of links: the latency always, the bandwidth if it was
- * measured. */
+/* Enters a reported link into the table of links. The latency is always entered, and the bandwidth
+ * if it was measured. */
 static void learn_link(struct members *members, const struct member *m, const struct msg_link *l)
 {
 	struct link_seen *s = members->links && l->to != m->id
@@ -542,7 +546,8 @@ static void learn_link(struct members *members, const struct member *m, const st
 
 	if (!s || !(l->latency_s > 0))
 		return;
-	if (s->unreachable) { /* a port was opened meanwhile */
+	/* the report shows that the link works now, for example because a port was opened */
+	if (s->unreachable) {
 		link_table_reached(members->links, m->id, l->to);
 		return;
 	}
@@ -571,7 +576,7 @@ static uint32_t one_each(const struct members *members, const struct msg_links *
 	return n;
 }
 
-/* Returns a reported time of a host, or 0 if it cannot be. */
+/* Returns a time that a host reported; 0: the time is impossible. */
 static double host_time_s(float s)
 {
 	return s > 0 && s < HOST_MOST_S ? (double)s : 0;
@@ -583,7 +588,8 @@ void members_links(struct planning *planning, struct member *m, const struct msg
 	struct msg_links each = { one_each(planning->members, reports, links), links,
 				  reports->wire, 0, 0 };
 
-	/* An agent that has not begun this iteration has measured transfers in another format. */
+	/* An agent that has not begun this iteration has measured its transfers in the previous
+	 * format. */
 	for (uint32_t i = 0; i < each.n_links; i++)
 		if (reports->wire != planning->run->cluster->formats.wire)
 			links[i].measured_delay_s = 0;
@@ -619,7 +625,8 @@ static bool source_lost(const struct members *members, const struct member *m)
 		!copy_of_excluded(members, source, m->copy.stage));
 }
 
-/* Returns when a node should try again to fetch weights. The delay doubles with each failure. */
+/* Returns when a node should try again to fetch weights. The delay doubles with each failed
+ * attempt. */
 static int64_t again_us(const struct member *m)
 {
 	int64_t last =
@@ -645,8 +652,8 @@ static void check_joiner(struct backups *backups, struct member *m)
 	}
 	if (copy_needed(backups->members, m) && m->copy.stage != member_stage(backups->run, m))
 		return;
-	/* The member's copy lacks the newest commit, whose announcement is still on its way to the
-	 * member. */
+	/* The member's copy lacks only the newest commit, and the announcement of that commit is
+	 * still on its way. */
 	if (m->copy.state != COPY_FETCHING && m->copy.stage == member_stage(backups->run, m) &&
 	    m->copy.iterations < backups->run->committed &&
 	    m->copy.last_commit_sent == backups->run->committed && !late)

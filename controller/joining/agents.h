@@ -19,14 +19,15 @@ struct planning;
 struct run;
 struct backups;
 
-/* Removes the previous process of a node that takes part if another process says hello for the
- * node. Call before members_hello. */
+/* Removes the previous process of a node that takes part, if another process has sent HELLO for
+ * that node. Call before members_hello. */
 void members_replaced(struct members *members, post_peer_id peer, const struct msg_hello *m);
 void members_hello(struct backups *backups, post_peer_id peer, const struct msg_hello *m);
-/* Refuses an agent with a reason. final: the same process started again would be refused again. */
+/* Refuses an agent with a reason. final: the controller would refuse the same process again, so the
+ * agent should not try again. */
 void members_refuse(struct run *run, post_peer_id peer, const char *reason, bool final);
-/* Answers a process whose messages are of another version. It cannot read the answer either, but
- * sees the answer's version. */
+/* Refuses a process whose messages have another version. The process cannot read this answer
+ * either, but sees the answer's version. */
 void members_refuse_version(struct members *members, post_peer_id peer);
 void members_ready(struct members *members, struct member *m, const struct msg_ready *r);
 void members_heartbeat(struct iteration *it, struct member *m, const struct msg_heartbeat *h);

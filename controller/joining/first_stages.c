@@ -1,9 +1,9 @@
 /* first_stages.c - chooses the stages of a new run that was started without --stages.
  *
- * Until the choice the model is cut provisionally: stage 1 has one layer, in which compute is
- * measured. When links and compute are known, a thread chooses the number of stages, their layers
- * and their nodes (planning/stage_choice.h). The agents are then welcomed again with the chosen
- * cut. */
+ * Until the choice, the model is divided provisionally: stage 1 has one layer, and agents measure
+ * their compute with it. When links and compute are known, a thread chooses the number of stages,
+ * their layers and their nodes (planning/stage_choice.h). The controller then welcomes the agents
+ * again, with the chosen stages. */
 #include "controller/joining/first_stages.h"
 
 #include <errno.h>
@@ -33,13 +33,14 @@
 
 enum {
 	LEAST_MICROBATCHES = 48, /* least number of microbatches in an iteration */
-	/* Plans do not become faster if a node may hold more microbatches at once */
+	/* Most microbatches that a node holds at once. Plans do not become faster with more */
 	SLOTS_MOST = 8,
 	THREADS_MOST = 8,
 	SHOWN = 3 /* number of candidates that the journal lists */
 };
 static const double budget_s = 10;
-static const char awaits_stages[] = "awaits_stages"; /* key of this setting in the record */
+/* key of the entry in the record that says that the stages are not chosen yet */
+static const char awaits_stages[] = "awaits_stages";
 
 /* ---- the record ---- */
 
@@ -77,7 +78,7 @@ static int record_stages(struct members *members, struct error *err)
 
 /* ---- the choice ---- */
 
-/* Returns a number of microbatches such that each agent can have one. */
+/* Returns a number of microbatches that is at least the number of agents. */
 static int count_microbatches(const struct members *members)
 {
 	int n = LEAST_MICROBATCHES;
@@ -99,8 +100,8 @@ void first_stages_begin(struct iteration *it)
 		controller_finish(it->members, 1, err.text);
 }
 
-/* Writes to the journal which stages were chosen, which other candidates there were, and which
- * nodes are left out. */
+/* Reports in the journal which stages were chosen, the next best candidates, and the nodes that are
+ * left out. */
 static void note_choice(struct run *run, const struct stage_choice *c)
 {
 	static const char *const ranks[SHOWN] = { "chosen", "second", "third" };
@@ -117,7 +118,7 @@ static void note_choice(struct run *run, const struct stage_choice *c)
 }
 
 /* Explains in the journal that the model does not fit, and that agents need less memory if they
- * recompute a layer's activations. */
+ * recompute the activations of layers. */
 static void explain(struct members *members, const struct stage_question *q, const char *why)
 {
 	struct model_shape less = q->shape;
@@ -136,7 +137,7 @@ static void explain(struct members *members, const struct stage_question *q, con
 
 /* ---- the run uses the choice ---- */
 
-/* Returns a stage for a node that is left out: the stage with the fewest nodes, other than stage
+/* Returns a stage for a node that is left out: the stage with the fewest nodes, but never stage
  * 0. */
 static int spare_stage(const struct candidate *x, const struct candidate_frame *f)
 {
@@ -173,7 +174,8 @@ static int take_candidate(struct run *run, const struct stage_question *q,
 			   err);
 }
 
-/* Converts the measured times, which were for the mean work of the provisional stages. */
+/* Converts the measured times from the mean work of the provisional stages to that of the chosen
+ * stages. */
 static void rescale_times(struct members *members, double ratio)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -194,13 +196,13 @@ static void leave_out(struct members *members, const struct stage_choice *c)
 		m->assigned.is_left_out = true;
 		member_apply(members->run, m, EVENT_MARK, "left out by the choice of stages");
 	}
-	/* Saved again, because member_mark has saved these nodes as marked, but not that they are
+	/* Saved again, because member_mark saved these nodes as marked before they were recorded as
 	 * left out */
 	resume_save(members);
 }
 
-/* Sends the agents a new welcome: they forget the provisional stages, and therefore also their
- * peers. */
+/* Sends the agents a new welcome, which makes them forget the provisional stages and their peers.
+ * The agents therefore get their peers again. */
 static void welcome_again(struct members *members)
 {
 	for (uint32_t i = 0; i < members->n; i++) {

@@ -9,9 +9,10 @@
 struct iteration;
 struct run;
 
-/* Marks in the record of a new run that its stages are not chosen yet. */
+/* Writes to the record of a new run that its stages are not chosen yet. */
 int first_stages_record(struct run *run, struct error *err);
-/* -EINVAL: the recorded run ended before its stages were chosen, so that it cannot be resumed. */
+/* Checks that a resumed run has stages. -EINVAL: the recorded run ended before its stages were
+ * chosen, so it cannot be resumed. */
 int first_stages_check_resumed(const struct run *run, struct error *err);
 
 /* Starts the choice, once links and compute have been measured. */

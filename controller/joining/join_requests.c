@@ -1,8 +1,9 @@
 /* join_requests.c - admits the keys of machines that have an invitation.
  *
- * The peer's session uses the invitation's key, which proves that the peer knows the secret. Such
- * a session may ask for the admission of a key and do nothing else. The admission is stored durably
- * before the controller answers. It then has the same effect as an operator's `skippipe admit`. */
+ * The peer's session uses the invitation's key, which proves that the peer knows the secret. In
+ * such a session the peer may only ask for the admission of a key. The controller stores the
+ * admission durably before it answers. The admission then has the same effect as an operator's
+ * `skippipe admit`. */
 #include "controller/joining/join_requests.h"
 
 #include <errno.h>
@@ -36,8 +37,9 @@ static void answer(struct run *run, post_peer_id peer, const char *name)
 	member_send(run, &nobody, &m);
 }
 
-/* final: true: the same request would be refused again; false: the list of keys cannot be read or
- * written. In the second case the reason names a file, so only the operator sees it. */
+/* final: true: the controller would refuse the same request again; false: it cannot read or write
+ * the list of keys. In the second case the reason names a file, so only the operator sees the
+ * reason. */
 static void refuse(struct members *members, post_peer_id peer, const char *invitation,
 		   const struct error *reason, bool final)
 {

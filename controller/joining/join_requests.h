@@ -1,4 +1,5 @@
-/* join_requests.h - admits keys that ask by an invitation (wire/invite/invitations.h). */
+/* join_requests.h - admits the keys of peers that have an invitation
+ * (wire/invite/invitations.h). */
 #ifndef CONTROLLER_JOINING_JOIN_REQUESTS_H
 #define CONTROLLER_JOINING_JOIN_REQUESTS_H
 
@@ -9,11 +10,11 @@
 struct members;
 struct msg;
 
-/* Returns true if the peer has proven that it knows the secret of an invitation, and has no other
- * right. */
+/* Returns true if the peer has proven that it knows the secret of an invitation, and has no rights
+ * beyond the invitation. */
 bool join_requests_is_invited(const struct members *members, post_peer_id peer);
-/* Handles a message of an invited peer: admits the key in a JOIN, or refuses it with the reason.
- * Any other message is a violation. */
+/* Handles a message of an invited peer. Admits the key in a JOIN, or refuses the key with the
+ * reason. Any other message is a violation of the protocol. */
 void join_requests_take(struct members *members, post_peer_id peer, const struct msg *m);
 
 #endif

@@ -1,4 +1,4 @@
-/* recut.c - the steps from an order to a run with other stages (recut.h). */
+/* recut.c - the steps from the operator's order to a run with other stages (recut.h). */
 #include "controller/joining/recut.h"
 
 #include <errno.h>
@@ -30,7 +30,8 @@ enum { PATH = 4096 };
 struct saved {
 	const struct run *run;
 	uint64_t iteration;
-	uint64_t stages; /* bits of the stages whose files are here and whole */
+	/* one bit for each stage whose checkpoint file is on this machine and complete */
+	uint64_t stages;
 };
 
 static int see_file(void *context, const struct store_shard *k)
@@ -45,7 +46,8 @@ static int see_file(void *context, const struct store_shard *k)
 	return 0;
 }
 
-/* Returns true if this machine has a whole checkpoint of the last commit, in the former stages. */
+/* Returns true if this machine has a complete checkpoint of the last commit, with the former
+ * stages. */
 static bool is_saved(const struct run *run, const struct recut_record *r)
 {
 	struct saved x = { run, r->after, 0 };
@@ -144,7 +146,7 @@ static int read_order(const struct run *run, struct recut_order *out, struct err
 	return rc;
 }
 
-/* Takes the order of the command line. Returns 1 if the run has these stages already. */
+/* Takes the order from the command line. Returns 1 if the run has the ordered stages already. */
 static int take_options(struct run *run, const struct recut_order *o, struct error *err)
 {
 	struct recut_record r;
@@ -155,7 +157,7 @@ static int take_options(struct run *run, const struct recut_order *o, struct err
 	return rc == 0 ? set_order(run, o, err) : rc;
 }
 
-/* Drops an order that cannot be carried out: the run goes on with its stages. */
+/* Drops an order that cannot be carried out. The run continues with its present stages. */
 static void drop_order(struct run *run, const char *why)
 {
 	struct error err = { "" };
@@ -187,7 +189,7 @@ int recut_begin(struct run *run, struct error *err)
 
 	if (rc == 0 && is_given)
 		rc = take_options(run, o, err);
-	/* These options are those of the change from here on: the record has the stages. */
+	/* These two options only gave the order. From here on the record has the stages. */
 	run->options.training.cut.n = 0;
 	run->options.cluster.n_stages = 0;
 	if (rc == 0 && !is_given)

@@ -1,4 +1,4 @@
-/* recut.h - continues a run with its model cut into other stages.
+/* recut.h - continues a run with its model divided into other stages.
  *
  *     state of the run                                               next
  *     ordered: the entry "recut" is in the record                    saved, once an iteration is
@@ -26,14 +26,14 @@ struct outcome;
 struct recut_order;
 struct run;
 
-/* To be called when a run is resumed, before its record is used: takes the order of the command
- * line, and cuts the model if the last commit is saved. -EINVAL: the run cannot have these
- * stages. */
+/* Takes the order from the command line or the record. If the last commit is saved, cuts the model
+ * into the ordered stages. Called when a run is resumed, before its record is used. -EINVAL: the
+ * run cannot have these stages. */
 int recut_begin(struct run *run, struct error *err);
-/* Says in the journal that the model was cut, if recut_begin has done so. */
+/* Reports in the journal that recut_begin has cut the model, or why it dropped the order. */
 void recut_note(struct run *run);
-/* Orders other stages for a run that is under way, or says why it cannot have them. An order for
- * the present stages takes an earlier order back. */
+/* Orders other stages for a run that is under way, or sets the reason why it cannot have them. An
+ * order for the present stages cancels an earlier order. */
 void recut_command(struct run *run, const struct recut_order *o, struct outcome *outcome);
 /* Saves and cuts the last commit between two iterations, unless the operator pauses the run.
  * Returns true while the next iteration has to wait: at the end run->ending.restarts is set. */

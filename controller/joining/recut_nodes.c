@@ -1,4 +1,4 @@
-/* recut_nodes.c - deals nodes to stages (recut_nodes.h).
+/* recut_nodes.c - assigns nodes to the stages of a new cut (recut_nodes.h).
  *
  * Links between nodes of adjacent stages were good enough for the former stages. Therefore the
  * nodes keep their order along the stages, and only the borders between stages move. */
@@ -12,7 +12,7 @@
 #include "model/cut.h"
 #include "wire/msg.h"
 
-/* A stage without layers still computes the loss. */
+/* Work that is assumed for a stage without layers, which still computes the loss. */
 static const double least_work = 0.1;
 
 static int count_here(const struct recut_nodes *x)
@@ -24,7 +24,7 @@ static int count_here(const struct recut_nodes *x)
 	return n;
 }
 
-/* Returns the stage from `from` on whose nodes have the most work. */
+/* Returns the stage whose nodes have the most work each, among stage `from` and later stages. */
 static int busiest(const struct model_config *model, const int *sizes, int from)
 {
 	int best = from;
@@ -41,7 +41,8 @@ static int busiest(const struct model_config *model, const int *sizes, int from)
 	return best;
 }
 
-/* The nodes of stage 0 share the microbatches equally, so their number must divide these. */
+/* Sets the number of nodes of each stage by its work. The nodes of stage 0 share the microbatches
+ * equally, so their number must divide the number of microbatches. */
 static void size_by_work(const struct recut_nodes *x, int n_here, int *sizes)
 {
 	int n = (int)x->model->n_stages;
@@ -56,7 +57,8 @@ static void size_by_work(const struct recut_nodes *x, int n_here, int *sizes)
 	}
 }
 
-/* Nodes that are away keep places, in stages that have more places than one. */
+/* Sets how many of the connected nodes each stage gets, at least one. The rest of a stage's ordered
+ * nodes are nodes that are away. */
 static void size_as_ordered(const struct recut_order *o, int n_here, int *sizes)
 {
 	for (uint32_t s = 0; s < o->n_nodes; s++)
@@ -101,8 +103,8 @@ static int check_order(const struct recut_nodes *x, const struct recut_order *o,
 	return 0;
 }
 
-/* Gives the nodes that are here the places in their order along the former stages. Nodes without a
- * former stage come last. */
+/* Assigns the connected nodes to the stages, in their order along the former stages. Nodes without
+ * a former stage come last. */
 static void deal_here(const struct recut_nodes *x, const int *sizes, int *stage_of)
 {
 	int stage = 0, used = 0;
@@ -120,7 +122,7 @@ static void deal_here(const struct recut_nodes *x, const int *sizes, int *stage_
 		}
 }
 
-/* Gives the nodes that are away the places that the order has beyond those of the other nodes. */
+/* Assigns the absent nodes to the stages that have fewer connected nodes than ordered. */
 static void deal_away(const struct recut_nodes *x, const struct recut_order *o, int *sizes,
 		      int *stage_of)
 {

@@ -1,5 +1,5 @@
-/* recut_nodes.h - deals the nodes of a run to other stages, if no choice has given each its stage.
- */
+/* recut_nodes.h - assigns the nodes of a run to other stages, if no choice has assigned each
+ * node. */
 #ifndef CONTROLLER_JOINING_RECUT_NODES_H
 #define CONTROLLER_JOINING_RECUT_NODES_H
 
@@ -14,14 +14,15 @@ struct recut_order;
 struct recut_nodes {
 	const struct model_config *model; /* with the new cut */
 	uint32_t n;                       /* number of nodes */
-	const int *was;                   /* (n) the stage of each node before; < 0: none */
+	const int *was;                   /* (n) the former stage of each node; < 0: none */
 	const bool *here;                 /* (n) true if the node can have a stage now */
-	int n_microbatches;               /* of an iteration */
+	int n_microbatches;               /* number of microbatches in an iteration */
 };
 
-/* Writes the stage of each node. A node that is away may get RECUT_AWAY; it gets a stage when it
- * returns. Nodes that were neighbours along the stages stay neighbours. Without numbers of nodes in
- * the order, each stage gets nodes in proportion to its work. -EINVAL: they do not suffice. */
+/* Writes the stage of each node. An absent node may get RECUT_AWAY, and gets a stage when it
+ * returns. Nodes that were neighbours along the stages stay neighbours. If the order has no numbers
+ * of nodes, each stage gets nodes in proportion to its work. -EINVAL: there are not enough
+ * nodes. */
 int recut_deal(const struct recut_nodes *nodes, const struct recut_order *o, int *stage_of,
 	       struct error *err);
 

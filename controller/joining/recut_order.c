@@ -1,4 +1,5 @@
-/* recut_order.c - the order to continue with other stages, in the record (recut_order.h). */
+/* recut_order.c - the operator's order to continue with other stages, as an entry of the record
+ * (recut_order.h). */
 #include "controller/joining/recut_order.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include "controller/options.h"
 #include "controller/planning/stage_question.h"
 
-enum { SLOTS_MOST = 8 /* more microbatches at once shorten no plan */ };
+enum { SLOTS_MOST = 8 /* more microbatches at once make no plan faster */ };
 
 bool recut_order_of_options(struct recut_order *out, const struct options *o)
 {

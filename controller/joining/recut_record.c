@@ -1,4 +1,4 @@
-/* recut_record.c - the record of a run with other stages (recut_record.h).
+/* recut_record.c - makes the record of a run with other stages (recut_record.h).
  *
  * Entries that do not depend on the stages stay as they are: keys, marks, rates, formats. */
 #include "controller/joining/recut_record.h"
@@ -22,9 +22,9 @@
 #include "schedule/format/cluster.h"
 #include "store/store.h"
 
-enum { LOOK_BACK = 8 }; /* commits */
+enum { LOOK_BACK = 8 }; /* number of last commits in which nodes are searched */
 
-/* The record before the change, and the stages of the nodes after it. */
+/* The record before the change, and the stages of the nodes after the change. */
 struct recutting {
 	struct store *store;
 	const struct store_run *run;
@@ -35,7 +35,7 @@ struct recutting {
 	json_t *state, *options; /* the entries "controller" and "options" */
 	uint64_t skipped;
 	int was[MSG_NODES], stage_of[MSG_NODES];
-	bool here[MSG_NODES]; /* the node can have a stage */
+	bool here[MSG_NODES]; /* array of the nodes: true if the node can have a stage */
 };
 
 /* ---- reading ---- */
@@ -62,7 +62,8 @@ static void see_nodes(struct recutting *x, const struct store_commit *c)
 				x->here[c->reductions[r].nodes[i]] = true;
 }
 
-/* Finds out which nodes can have a stage. A node that loads its weights is missing in a commit. */
+/* Finds the nodes that can have a stage: those that took part in one of the last commits. A node
+ * that loads its weights is missing in a single commit. */
 static int read_last_commits(struct recutting *x, uint64_t last, struct error *err)
 {
 	int rc = 0;
@@ -121,7 +122,8 @@ static int read_record(struct recutting *x, struct recut_record *out, struct err
 
 /* ---- checks ---- */
 
-/* Cuts the model. Returns 1 if its layers and the nodes of its stages stay. */
+/* Divides the model into the ordered stages. Returns 1 if the layers and the nodes of the stages do
+ * not change. */
 static int cut(struct recutting *x, struct model_config *model, const char *option,
 	       struct error *err)
 {
@@ -152,7 +154,8 @@ static int cut(struct recutting *x, struct model_config *model, const char *opti
 	return same && strcmp(before, after) == 0;
 }
 
-/* Stages that the operator names by number, or has planned phases for, are those of this cut. */
+/* Refuses a change if options refer to the present stages. Options name stages by number, or have
+ * nodes for each phase. */
 static int check_named_stages(const struct recutting *x, uint32_t n_stages, struct error *err)
 {
 	const char *schedule = json_string_value(json_object_get(x->options, "skip_schedule"));
@@ -181,7 +184,8 @@ static int check_named_stages(const struct recutting *x, uint32_t n_stages, stru
 	return 0;
 }
 
-/* The number of skipped stages stays. */
+/* Computes the number of skipped stages, which does not change. Refuses a change after which fewer
+ * stages may be skipped. */
 static int check_skip(const struct recutting *x, uint32_t n_stages, int *skip, struct error *err)
 {
 	const json_t *length = json_object_get(x->state, "path_length");
@@ -195,7 +199,8 @@ static int check_skip(const struct recutting *x, uint32_t n_stages, int *skip, s
 			 "change the skip ratio first", *skip, n_stages, most);
 }
 
-/* Returns 0 if the ordered places are possible: the nodes may have left, or changed, since. */
+/* Checks that the ordered stages of the nodes are possible. Nodes may have left or changed since
+ * the order. */
 static int check_places(const struct recutting *x, uint32_t n_stages, struct error *err)
 {
 	int sizes[MSG_STAGES] = { 0 }, n = (int)(x->run->n_shards * x->run->per_shard);
@@ -248,9 +253,10 @@ static uint32_t most_layers(const struct model_config *model)
 	return most;
 }
 
-/* Times are those of a stage with the mean number of layers. Sums are as long as the largest stage.
- * The activations of a larger stage take more memory, so its nodes hold fewer of them at once;
- * `measured`: the numbers come from the memory of the machines, not from a description. */
+/* Converts each node's times and slots to the new stages. Times are those of a stage with the mean
+ * number of layers. The time of sums follows the largest stage, by the factor `bytes`. The
+ * activations of a larger stage take more memory, so its nodes hold fewer of them at once.
+ * measured: the numbers of slots come from the memory of the machines, not from a description. */
 static void scale_nodes(const struct recutting *x, const struct model_config *model,
 			bool measured, double bytes)
 {
@@ -285,7 +291,8 @@ static void shape_cluster(const struct recutting *x, const struct model_config *
 	cluster_set_stages(c, x->stage_of);
 }
 
-/* Writes the cluster as the record has it: with measured links, if it has them. */
+/* Returns the cluster in the form that the record has: with measured links, if the record has such
+ * links. */
 static char *print_cluster(const struct recutting *x, double bytes)
 {
 	struct link_table *links = link_table_parse(x->run->cluster);
@@ -321,8 +328,8 @@ static int make_cluster(struct recutting *x, struct recut_record *out, struct er
 	return 0;
 }
 
-/* Replaces the stage of each node, and marks the nodes that a choice leaves out. A node that an
- * earlier choice has left out is used again if this one has a stage for it. */
+/* Replaces the stage of each node, and marks the nodes that the choice of stages leaves out. A node
+ * that an earlier choice has left out is used again if this choice has a stage for it. */
 static void make_state(struct recutting *x, struct recut_record *out, int skip)
 {
 	json_t *stages = json_array(), *shards = json_array(), *homes = json_array();
@@ -362,7 +369,8 @@ static int count_restore(void *context, const struct store_restore *r)
 	return 0;
 }
 
-/* Reads the parts so far. A run that was never cut again has one, which begins with its origin. */
+/* Reads the parts of the run. A run whose stages never changed has one part, which begins with the
+ * run's origin. */
 static int read_parts(const struct recutting *x, struct run_parts *out, struct error *err)
 {
 	struct error ignored;

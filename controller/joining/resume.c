@@ -1,12 +1,14 @@
 /* resume.c - resumes a run whose controller ended, or died at any moment.
  *
- * The store says which iterations were committed, and agents report the weights that they hold.
- * An agent that holds the last commit continues with its weights. An agent that holds the sum of
- * the last commit, but missed its announcement, receives the announcement again. All other agents
- * fetch the weights from these two kinds. The iteration under way restarts. Its attempts are
- * numbered above all earlier ones, so that messages of earlier attempts can be recognised as old.
- * The store refuses writes with an earlier writer's epoch: a predecessor that was only suspended
- * cannot continue the run beside this controller. */
+ * The store says which iterations were committed, and agents report the weights that they hold. An
+ * agent that holds the last commit continues with its weights. An agent that holds the sum of the
+ * last commit, but missed its announcement, receives the announcement again. All other agents fetch
+ * the weights from these two kinds of agents.
+ *
+ * The iteration under way restarts. Its attempts have higher numbers than all earlier attempts, so
+ * that messages of earlier attempts can be recognised as old. The store refuses writes with an
+ * earlier controller's epoch. An earlier controller that was only suspended can therefore not
+ * continue the run beside this controller. */
 #include "controller/joining/resume.h"
 
 #include <errno.h>
@@ -26,8 +28,9 @@
 #include "controller/weights/backups.h"
 #include "model/hash.h"
 
-/* Each of the first CONTROLLERS controllers of a run has ATTEMPTS attempt numbers. Each later one
- * has ATTEMPTS_LATER, because controllers of a run that was resumed so often die early. */
+/* Number of attempt numbers for each controller of a run: ATTEMPTS for the first CONTROLLERS
+ * controllers, and ATTEMPTS_LATER for each later controller. Controllers of a run that was resumed
+ * so often die early. */
 enum { ATTEMPTS = 1 << 16, ATTEMPTS_LATER = 1 << 9, CONTROLLERS = 1 << 13 };
 
 int resume_numbers(uint64_t generation, uint32_t *first)
@@ -129,8 +132,8 @@ static int load_newest(struct run *run, struct error *err)
 	return rc;
 }
 
-/* Marks the nodes whose gradients are in the last commit. The start of the resumed run waits for
- * them. */
+/* Marks the nodes whose gradients are in the last commit. The resumed run waits for these nodes
+ * before it starts. */
 static int load_awaited(struct members *members, struct error *err)
 {
 	struct store_commit last;
@@ -151,8 +154,8 @@ static int load_awaited(struct members *members, struct error *err)
 	return 0;
 }
 
-/* Refuses a run that was recorded with another hash function. Its recorded hashes cannot be
- * compared with those of this build and its agents. */
+/* Refuses a run that was recorded with another hash function, because its hashes cannot be compared
+ * with those of this build and its agents. */
 static int check_hash(const struct run *run, struct error *err)
 {
 	const struct store_run *row = store_run_of(run->record.store);
@@ -192,7 +195,8 @@ int resume_begin(struct backups *backups, struct error *err)
 		rc = load_awaited(members, err);
 	if (rc != 0)
 		return rc;
-	for (uint32_t i = 0; i < run->options.n_acts; i++) /* acts that were carried out */
+	/* marks the acts that earlier controllers have carried out */
+	for (uint32_t i = 0; i < run->options.n_acts; i++)
 		run->options.acts[i].done = run->options.acts[i].iteration <= run->committed + 1;
 	run->training.corpus_hash = store_run_of(run->record.store)->corpus_hash;
 	run->resumed = true;
@@ -226,16 +230,16 @@ int resume_begin(struct backups *backups, struct error *err)
 
 /* ---- returning agents ---- */
 
-/* Returns true if the weights are of the last commit or of the one before. Weights of a later
- * iteration are useless, because the run went back to a checkpoint and computes that iteration
- * again. */
+/* Returns true if the weights are from the last commit or from the commit before it. Weights of a
+ * later iteration are useless, because the run went back to a checkpoint and computes that
+ * iteration again. */
 static bool is_last_or_before(const struct run *run, uint64_t iteration)
 {
 	return iteration == run->committed || iteration + 1 == run->committed;
 }
 
-/* Takes over the standby copy that the agent reports. A copy that is too old, or newer than the
- * run, is dropped. */
+/* Takes over the standby copy that the agent reports. Drops a copy that is too old, or newer than
+ * the last commit. */
 static void take_copy(struct members *members, struct member *m)
 {
 	const struct msg_hello *h = &m->hello;
@@ -252,8 +256,9 @@ static void take_copy(struct members *members, struct member *m)
 }
 
 /* Announces the last commit again to an agent that may have missed it, for its weights and for its
- * standby copy. An agent that still holds the sum answers MSG_COMMITTED. Once an iteration runs,
- * nothing is sent, because the stage may have been restored on another node meanwhile. */
+ * standby copy. An agent that still holds the sum applies the commit and answers MSG_COMMITTED.
+ * Once an iteration runs, nothing is sent, because another node may have restored the stage
+ * meanwhile. */
 static void resend_commit(struct run *run, struct member *m)
 {
 	struct msg commit = { .type = MSG_COMMIT, .u.commit = run->last_commit };

@@ -3,10 +3,12 @@
  * An agent that is killed and started again has the key of its node, and so does the agent of a
  * machine that was cloned with its key. The machine, its host name and its address do not tell
  * these two cases apart: a restarted machine may have another address, and two containers share
- * their machine. The rule is therefore: a process keeps its node for as long as it answers. A HELLO
- * of another process with the key waits for the answer to a ping, which only a living process
- * gives. A process that has ended was silent already when its successor started, so the successor
- * waits for a fraction of a second at most.
+ * their machine.
+ *
+ * The rule is therefore: a process keeps its node for as long as it answers. If another process
+ * with the key sends HELLO, the controller pings the node's process and waits for the answer, which
+ * only a living process gives. A process that has ended was silent already when the new process
+ * started, so the new process waits for a fraction of a second at most.
  *
  * If the newest process won instead, two machines with one key would take the node from each other
  * for as long as their service managers restart them. */
@@ -21,7 +23,7 @@
 
 enum {
 	PING_EVERY_US = 100000,
-	/* No message that was on its way when the HELLO came arrives later than this. A process
+	/* A message that was on its way when the HELLO arrived takes at most this long. A process
 	 * that is heard after this time is alive, even if it answers no ping. */
 	ANSWER_MOST_US = 5000000,
 	ALERTS = 2 /* alerts about one node allowed in one burst */
@@ -39,7 +41,7 @@ static struct member *holder_of(struct members *members, post_peer_id peer,
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
-		/* A process whose session the post had forgotten connects under another peer id. */
+		/* A process whose session the post has forgotten connects with another peer id. */
 		if (keys_equal(&m->key, &info.key))
 			return m->peer != 0 && m->peer != peer && member_alive(m) &&
 					       m->hello.incarnation != hello->incarnation
@@ -84,7 +86,7 @@ bool rivals_wait(struct members *members, post_peer_id peer, const struct msg_he
 	if (!m)
 		return false;
 	if (m->rival.peer != 0 && m->rival.peer != peer)
-		refuse(members, m); /* of several successors, the newest is the living process */
+		refuse(members, m); /* if several processes wait, only the newest can be alive */
 	m->rival.peer = peer;
 	m->rival.hello = *hello;
 	m->rival.since_us = members->run->now_us;
@@ -102,7 +104,7 @@ static enum answer answer_of(const struct run *run, const struct member *m)
 	if (m->peer == 0 || !member_alive(m) || post_peer(run->post, m->peer, &info) != 0)
 		return HAS_ENDED;
 	if (m->move.drain != DRAIN_NOT)
-		return NONE_YET; /* the other process waits until this one has left */
+		return NONE_YET; /* the new process waits until the draining process has left */
 	if (m->beat.echo_us >= m->rival.since_us || waited_us > ANSWER_MOST_US)
 		return LIVES;
 	silent_us = run->now_us - info.heard_us;

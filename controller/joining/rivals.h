@@ -9,11 +9,12 @@
 struct members;
 struct msg_hello;
 
-/* Returns true if the HELLO is from another process with the key of a connected agent. The HELLO is
- * then kept here until rivals_next returns it or the process is refused. */
+/* Returns true if the HELLO is from a second process with the key of a connected agent. This module
+ * then stores the HELLO until rivals_next returns it or the process is refused. */
 bool rivals_wait(struct members *members, post_peer_id peer, const struct msg_hello *hello);
-/* Gives the next kept HELLO whose process gets the node, because the node's previous process does
- * not answer. Refuses processes whose rival answers. Returns false if there is none. */
+/* Returns true and sets *peer and *hello if a waiting process gets its node, because the node's
+ * previous process does not answer. Refuses the waiting processes whose rival answers. Returns
+ * false if no process gets its node. */
 bool rivals_next(struct members *members, post_peer_id *peer, struct msg_hello *hello);
 /* Forgets a waiting process, which has no node, when its session has ended. */
 void rivals_down(struct members *members, post_peer_id peer);

@@ -12,7 +12,7 @@
 #include "controller/network/measuring.h"
 #include "controller/weights/copies.h"
 
-enum { SLOTS_MOST = 8 }; /* more microbatches at once shorten no plan */
+enum { SLOTS_MOST = 8 }; /* more microbatches at once make no plan faster */
 /* Share of a machine's free memory that activations may take */
 static const double memory_share = 0.7;
 

@@ -5,9 +5,9 @@
 struct member;
 struct members;
 
-/* Sets the number for m, which has joined, according to its share of the machine's free memory.
- * Changes nothing if a cluster file or an emulated network gives the number, or if m did not report
- * its memory. */
+/* Sets how many microbatches m holds at once, according to its share of the machine's free memory.
+ * Called when m has joined. Changes nothing if a cluster file or an emulated network gives the
+ * number, or if m did not report its memory. */
 void slots_settle(struct members *members, const struct member *m);
 /* Does so for m, which joins during the run, and for agents of its machine that have not built
  * their stage yet. If the number of such an agent changes, it waits for a new MSG_WELCOME and a new

@@ -1,13 +1,14 @@
 /* startup.c - prepares the first iteration of a run, or the next one after the controller
  * restarted.
  *
- * New run: agents join. Their links are measured, then their compute, one agent of a machine at a
- * time. The planner makes a plan, and the agents build their stages. An emulated cluster is planned
- * at once, since its delays are given.
+ * New run: agents join. The controller has their links measured, then their compute, one agent of a
+ * machine at a time. The planner makes a plan, and the agents build their stages. An emulated
+ * cluster is planned at once, since its delays are given.
  *
  * Resumed run: the controller waits for the agents of the last commit. If every stage has a holder
- * among them, the run continues with their weights; otherwise copies or checkpoints restore the
- * lost stages. Resuming too early would discard weights that arrive a moment later. */
+ * among them, the run continues with their weights. Otherwise copies or checkpoints restore the
+ * lost stages. If the run resumed too early, it would discard weights that arrive a moment
+ * later. */
 #include "controller/joining/startup.h"
 
 #include <math.h>
@@ -40,18 +41,18 @@
 #include "model/device_name.h"
 
 enum {
-	/* A resumed run waits this long for agents, plus REGATHER_TRIPS round trips of the longest
-	 * link. Connecting alone takes four round trips. */
+	/* A resumed run waits for agents for this time and REGATHER_TRIPS round trips of the
+	 * longest link. Connecting alone takes four round trips. */
 	REGATHER_US = 1200000,
 	REGATHER_TRIPS = 5,
 	BUILD_US = 60000000,
 	JOINED_US = 1000000,
-	TIMED_OF_MACHINE = 2 /* agents of one machine and device compute equally fast */
+	/* measured agents of a machine; agents with the same device compute equally fast */
+	TIMED_OF_MACHINE = 2
 };
 
 static const double watchable_s = 2.5;
-/* Processor time, in seconds, for the tensor and the events of one task if all agents share one
- * machine. */
+/* Processor seconds for the tensor and the events of one task, if all agents share one machine. */
 static const double task_messages_s = 0.003;
 /* Largest share of an emulated iteration that may be spent on arithmetic */
 static const double busy_share = 0.4;
@@ -125,7 +126,7 @@ static void go_to_step(struct members *members, enum gather_step to)
 
 	members->gathering = to;
 	members->run->stream.next_status_us = 0;
-	if (begins[to]) /* measuring_begin writes a journal line of its own */
+	if (begins[to]) /* measuring_begin writes its own journal line */
 		note(members->run, NOTE_EVENT, -1, 0, "%s", begins[to]);
 }
 
@@ -140,7 +141,8 @@ static void first_assignments(struct planning *planning)
 	for (uint32_t i = 0; i < planning->members->n; i++)
 		planning->run->training.shard_of[i] = stages[i] == 0 ? shard++ : -1;
 	resume_save(planning->members);
-	/* A node that joined during the measurement gets its stage later */
+	/* Nodes that joined during the measurement have not received the description of the run
+	 * yet */
 	members_welcome(planning->members);
 	for (uint32_t i = 0; i < planning->members->n; i++)
 		if (member_alive(&planning->members->list[i]) &&
@@ -150,7 +152,7 @@ static void first_assignments(struct planning *planning)
 				       false);
 }
 
-/* Returns the processor seconds of an iteration's tasks and messages. *cores gets the number of
+/* Returns the processor seconds of an iteration's tasks and messages. Sets *cores to the number of
  * processors of all machines. */
 static double arithmetic_s(const struct members *members, const struct plan *p, uint32_t *cores)
 {
@@ -181,8 +183,8 @@ static double arithmetic_s(const struct members *members, const struct plan *p, 
 	       (2 * visits + p->n_microbatches) * task_messages_s;
 }
 
-/* Sets the time scale, unless the operator has set it. An iteration lasts long enough for a person
- * to follow, and longer if the machine needs that for the arithmetic. */
+/* Sets the time scale, unless the operator has set it. An iteration then lasts long enough for a
+ * person to follow it, or longer if the machine needs more time for the arithmetic. */
 static void choose_time_scale(struct planning *planning)
 {
 	const struct plan_predicted *p = &planning->pending->plan->predicted;
@@ -193,7 +195,7 @@ static void choose_time_scale(struct planning *planning)
 	if (cores > 0 && busy_s / cores > busy_share * most_s)
 		most_s = busy_s / cores / busy_share;
 	if (run_is_rehearsal(planning->run))
-		most_s = watchable_s; /* the agents report no processors */
+		most_s = watchable_s; /* agents of a rehearsal do no arithmetic */
 	if (planning->run->options.cluster.time_scale < 0 && most_s > watchable_s)
 		note(planning->run, NOTE_EVENT, -1, 0,
 		     "an iteration needs %.1f s of %u cores: the time scale gives it %.1f s",
@@ -235,7 +237,8 @@ static void have_timed(struct members *members, struct member *m)
 {
 	struct msg a = { .type = MSG_ASSIGN };
 
-	members_welcome(members); /* m may have joined after the links were measured */
+	/* m may have joined after the links were measured, and has then not been welcomed yet */
+	members_welcome(members);
 	m->assigned.number = ++members->assignments;
 	m->assigned.at_us = members->run->now_us;
 	a.u.assign = (struct msg_assign){ m->assigned.number, timed_stage(members), false };
@@ -243,8 +246,8 @@ static void have_timed(struct members *members, struct member *m)
 	member_send(members->run, m, &a);
 }
 
-/* Returns the number of measured nodes of m's kind, and the sums of their times. *busy: an agent of
- * m's machine is being measured. */
+/* Returns the number of measured nodes of m's kind, and the sums of their times. Sets *busy if an
+ * agent of m's machine is being measured. */
 static int timed_like(const struct members *members, const struct member *m, bool *busy,
 		      double *forward_s, double *backward_s)
 {
@@ -267,9 +270,9 @@ static int timed_like(const struct members *members, const struct member *m, boo
 	return n;
 }
 
-/* Measures one agent of each machine at a time, so that no other agent computes there meanwhile.
- * Agents of a rehearsal are not measured, because the cluster file gives their times. Returns true
- * when all times are known. */
+/* Measures the agents of each machine one after another, so that no other agent computes there
+ * meanwhile. Agents of a rehearsal are not measured, because the cluster file gives their times.
+ * Returns true when all times are known. */
 static bool all_timed(struct members *members)
 {
 	const struct cluster_node *given = members->run->cluster_as_given->nodes;
@@ -329,7 +332,7 @@ static void take_times(struct members *members)
 				? members->run->cluster_as_given->nodes[i].loss_s
 				: ratio * m->compute.alone_forward_s;
 		if (members->run->options.cluster.time_scale != 0)
-			continue; /* emulated times are not measured */
+			continue; /* the cluster gives the times of emulated nodes */
 		drift_set_times(members->run, m);
 		record_compute(members->run, m->id);
 	}
@@ -354,8 +357,8 @@ static bool all_have_come(struct members *members)
 	return here > 0 && (here == expected || !patient);
 }
 
-/* Returns true if as many agents have joined as a new run needs (--agents MIN..MAX). Otherwise ends
- * the run, because the time for joining is over. */
+/* Returns true if enough agents have joined for a new run (--agents MIN..MAX). Otherwise ends the
+ * run, because the time for joining is over. */
 static bool are_enough(struct members *members)
 {
 	const struct options *o = &members->run->options;
@@ -388,8 +391,8 @@ static void gather_coming(struct planning *planning)
 	}
 }
 
-/* Assigns the stages of an emulated run. The plan exists already. Agents are welcomed again because
- * the time scale was unknown at their first welcome. */
+/* Assigns the stages of an emulated run, for which a plan already exists. Welcomes the agents
+ * again, because the time scale was unknown at their first welcome. */
 static void begin_emulated(struct planning *planning)
 {
 	choose_time_scale(planning);
@@ -449,7 +452,8 @@ static void gather_plan(struct iteration *it)
 	}
 }
 
-/* Writes to the journal until when a loss of all weights would lose the whole run. */
+/* Reports in the journal until when a loss of all nodes of a stage would restart the run from its
+ * first weights. */
 static void note_first_checkpoint(struct run *run)
 {
 	if (run->options.checkpoint_every)
@@ -463,8 +467,8 @@ static void note_first_checkpoint(struct run *run)
 		     "from its first weights");
 }
 
-/* Says that the run is a rehearsal, and whether its emulated network carries the bytes of its
- * model. */
+/* Reports in the journal that the run is a rehearsal. Says also whether its emulated network
+ * carries the bytes of the model. */
 static void note_rehearsal(const struct iteration *it)
 {
 	const struct training *t = &it->run->training;
@@ -553,8 +557,8 @@ static void gather_new(struct iteration *it)
 	}
 }
 
-/* Called if no agent holds some stage. Stalls the run, so that copies or a checkpoint restore the
- * stage. */
+/* Called if no agent holds the weights of some stage. Stalls the run, so that copies or a
+ * checkpoint restore the stage. */
 static void gather_without(struct backups *backups)
 {
 	if (!backups->run->wanted.recut.is_done)
@@ -574,7 +578,8 @@ static bool awaits_any(const struct members *members)
 		if (m->is_awaited && !member_is_ready(m))
 			return true;
 		if (member_is_ready(m) && m->beat.beat == 0)
-			return true; /* keep waiting, because the node's clock is not known yet */
+			/* the node has sent no heartbeat, so its clock is not known yet */
+			return true;
 	}
 	return false;
 }
@@ -596,7 +601,7 @@ static bool is_patient(const struct members *members, int64_t waited)
 						 agreement_record_contradicted(members));
 }
 
-/* Returns true if every stage has a node that can continue with the weights that it holds. */
+/* Returns true if every stage has a node whose weights are ready to continue with. */
 static bool ready_everywhere(const struct members *members)
 {
 	bool has_node[MSG_STAGES] = { false };
@@ -645,8 +650,9 @@ static void admit_ready(struct members *members)
 	}
 }
 
-/* Returns true if as many agents are here as the run waits for: all of its nodes. With new stages
- * nobody holds weights, so nodes that had left before are not waited for. */
+/* Returns true if all nodes for which the run waits are connected. Usually these are all nodes.
+ * After a change of stages no node holds weights, so the run does not wait for nodes that had left
+ * before. */
 static bool all_returned(const struct members *members, uint32_t here)
 {
 	if (members->run->training.part.after != members->run->committed)
@@ -658,8 +664,8 @@ static bool all_returned(const struct members *members, uint32_t here)
 }
 
 /* Continues a resumed run once the agents of the last commit are back, or once the time is over and
- * an agent holds each stage. A finished run may lack its last checkpoint. Agents then write it if
- * they hold the weights; nothing is computed for it. */
+ * some agent holds each stage. If a finished run lacks its last checkpoint, agents that hold the
+ * weights write it, and nothing is computed. */
 static void gather_again(struct backups *backups)
 {
 	int64_t waited = backups->run->now_us - backups->run->committed_us;
@@ -690,9 +696,9 @@ static void gather_again(struct backups *backups)
 
 		if (member_alive(m))
 			continue;
-		if (m->is_awaited) /* otherwise the node had left before this controller began */
+		if (m->is_awaited) /* otherwise this controller never expected the node */
 			member_apply(backups->run, m, EVENT_MISS, "did not come back");
-		/* The node's key may have been expelled while no controller ran. */
+		/* If the key was expelled while no controller ran, other agents must forget it. */
 		member_disown(backups->members, m);
 	}
 	if (!ready_everywhere(backups->members) &&

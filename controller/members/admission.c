@@ -1,9 +1,9 @@
 /* admission.c - limits the time, memory and disk space that one agent or console may use up at the
  * controller.
  *
- * The controller pays for every message with time, memory or disk. This module charges expensive
- * messages to their sender, limits how often the journal repeats a complaint, and removes a node as
- * soon as the list of admitted keys no longer contains its key. Without these limits one faulty or
+ * Every message costs the controller time, memory or disk. This module charges senders for
+ * expensive messages, limits how often the journal repeats a complaint, and removes a node as soon
+ * as the list of admitted keys no longer contains its key. Without these limits one faulty or
  * hostile peer could occupy the controller or fill its disk.
  *
  * A refused peer can repeat its attempt. The journal therefore reports refused connections at most
@@ -22,10 +22,10 @@ enum { REPORT_EVERY_US = 10000000, LOOK_EVERY_US = 500000, REFRESH_US = 300000 }
 enum { WRONG_COST = 100, WRONG_LINES = 50, STRAYS = 200, STRAY_COST = 5 };
 static const double wrong_lines_per_s = 0.1, strays_per_s = 5, ignored_per_s = 1.0 / 600;
 
-/* The cost of a message is given as a number of frames (post.h, charge_per_s). HELLO sets up a
- * node, JOIN may write the list of admitted keys, ATTACH sends all curves to a console, TROUBLE and
- * LOG write to the journal, and COMMAND may start the planner. The cost of a list grows with its
- * length. */
+/* Charges the sender for an expensive message, as if it had sent more frames (post.h,
+ * charge_per_s). HELLO sets up a node, and JOIN may write the list of admitted keys. ATTACH sends
+ * all curves to a console. TROUBLE and LOG write to the journal. COMMAND may start the planner. The
+ * charge for a list grows with its length. */
 void admission_charge(struct run *run, post_peer_id from, const struct msg *m)
 {
 	double cost = 0;
@@ -89,7 +89,7 @@ static void refresh_keys(struct members *members)
 		note(members->run, NOTE_WARNING, -1, 0, "%.180s", err.text);
 }
 
-/* Marks the nodes, also those without a connection, whose key was removed from the list. */
+/* Marks each node whose key was removed from the list, even if the node is not connected. */
 static void look_at_keys(struct members *members)
 {
 	uint64_t version = keys_list_version(members->run->keys.admitted);

@@ -17,25 +17,26 @@ struct msg;
 
 struct admission {
 	int64_t next_look_us, next_refresh_us;
-	/* Version of the list of admitted keys when it was last applied */
+	/* Version of the list of admitted keys that was last applied to the nodes */
 	uint64_t keys_seen;
-	/* Counters of refused connections when they were last reported */
+	/* Counters of refused connections at the time of the last report */
 	uint64_t refused_reported[LINK_REASON_COUNT];
 	/* Limits log lines about messages that their sender must not send */
 	struct rate_limit wrong;
-	/* Limits journal lines about refused requests for admission (join_requests.c) */
+	/* Limits journal lines about requests for admission that were refused (join_requests.c) */
 	struct rate_limit requests;
 };
 
 void admission_charge(struct run *run, post_peer_id from, const struct msg *m);
-/* Charges the sender for a message that it must not send, and writes a log line now and then.
- * `what` names the message. */
+/* Charges the sender for a message that it must not send, and sometimes writes a log line. `what`
+ * names the message. */
 void admission_wrong(struct members *members, post_peer_id from, const char *what);
-/* Counts a message that the controller did not ask for, or that repeats an earlier one. Honest
- * agents send a few of these; if m sends many, m is charged for them and the journal reports it. */
+/* Counts a message that the controller did not request, or that repeats an earlier message. Honest
+ * agents send a few of these. If m sends many, m is charged for them and the journal reports
+ * this. */
 void admission_stray(struct run *run, struct member *m, const char *what);
-/* Notes in the journal, at most once in ten minutes, that messages of m are ignored. `what` is a
- * phrase that says what m does. */
+/* Reports in the journal, at most once in ten minutes, that the controller ignores messages of m.
+ * `what` is a phrase that says what m does. */
 void admission_ignored(struct run *run, struct member *m, const char *what);
 void admission_down(struct members *members, post_peer_id peer, enum link_reason reason);
 void admission_turn(struct members *members);

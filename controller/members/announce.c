@@ -11,8 +11,8 @@
 #include "controller/run/rates.h"
 #include "controller/run/stream.h"
 
-/* Returns the model's name for consoles: that of the preset or the file, or of the folder with the
- * first weights. */
+/* Returns the model's name for consoles: the name of the preset, of the model's file, or of the
+ * folder with the first weights. */
 static const char *model_name(const struct run *run)
 {
 	const char *from = run->training.origin.folder, *slash;
@@ -41,8 +41,8 @@ void announce_fill_run(const struct members *members, struct msg *m)
 		.started_wall_us = members->run->started.wall_us,
 		.baseline_s = members->run->training.baseline_s,
 		.embedded = members->run->options.mode.embedded,
-		/* a time scale below 0 means that the network is emulated, and the scale is not
-		 * chosen yet */
+		/* the network is emulated, even if the scale is still below 0, which means that it
+		 * is not chosen yet */
 		.emulated = members->run->options.cluster.time_scale != 0,
 		.rehearsal = members->run->training.model.rehearsal,
 	};

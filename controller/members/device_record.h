@@ -8,11 +8,11 @@
 #include "base/error.h"
 #include "wire/device_time.h"
 
-/* Returns an object with a number of seconds for each state, such as "busy_s", for the caller to
- * release. */
+/* Returns an object with the seconds that the device spent in each state, such as "busy_s". The
+ * caller releases the object. */
 json_t *device_record_pack(const struct device_time *t);
-/* Reads the text of such an object. -EINVAL: the text is no such object, or a time cannot be; *out
- * is unchanged then. */
+/* Reads the text of an object that device_record_pack made. -EINVAL: the text is not such an
+ * object, or a time is impossible; *out is then unchanged. */
 int device_record_read(struct device_time *out, const char *text, struct error *err);
 
 #endif

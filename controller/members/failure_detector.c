@@ -1,19 +1,20 @@
 /* failure_detector.c - finds nodes that have been silent for too long, and removes them.
  *
  * An agent's silence counts from its newest message of any kind: a heartbeat, a report, an
- * acknowledgement. The allowed silence follows from the agent's round trip and from the recent
+ * acknowledgement. The allowed silence is computed from the agent's round trip and from the recent
  * lateness of heartbeats (heartbeat_timeout.h). Lateness is measured by the agent's own clock,
  * because a message that arrives late may have been lost and sent again.
  *
- * Three cases differ from the death of a single process:
+ * In three cases more than one process is silent:
  *
- *    all agents of a machine are silent   The machine has failed. All its agents are removed
- *                                         together; otherwise the work of the first would be
- *                                         rerouted to the next.
- *    all agents of this machine, in a     This machine cannot have failed: it is overloaded, and
- *    run on one machine                   the allowed silence is raised.
- *    most machines are silent             The controller's own link or process is at fault, and
- *                                         the allowed silence is raised. */
+ * - All agents of a machine are silent: the machine has failed. All its agents are removed
+ *   together. Otherwise the work of the first one would be rerouted to the next one.
+ *
+ * - All agents of this machine are silent, in a run on one machine: this machine cannot have
+ *   failed, so it is overloaded, and the allowed silence is raised.
+ *
+ * - Most machines are silent: the controller's own link or process is at fault, and the allowed
+ *   silence is raised. */
 #include "controller/members/failure_detector.h"
 
 #include <stdlib.h>
@@ -24,7 +25,7 @@
 
 enum {
 	GATHER_SILENCE_US = 5000000,
-	/* How long after a node's return its old connections may still end */
+	/* Time after a node's return during which its old connections may still end */
 	LINGER_US = 10000000
 };
 
@@ -33,14 +34,14 @@ struct machine {
 	uint32_t n_quiet;  /* agents silent for more than half of their allowed silence */
 	/* Number of agents that have been silent for more than half of the base limit */
 	uint32_t n_late;
-	/* Lateness that at most a quarter of the machine's agents exceed. */
+	/* Usual lateness: at most a quarter of the machine's agents are later than this. */
 	int64_t usual_us;
 };
 
 /* ---- receiving ---- */
 
-/* Returns the length of "tcp://ADDRESS:PORT" without its port, to compare machines. All local
- * sockets belong to one machine. */
+/* Returns the length of "tcp://ADDRESS:PORT" without its port, to compare the addresses of
+ * machines. All local sockets belong to one machine. */
 static size_t address_size(const char *address)
 {
 	const char *port = strrchr(address, ':');
@@ -115,8 +116,8 @@ void failure_detector_hung_up(struct members *members)
 					       : members->detector.connections;
 }
 
-/* Returns how many of the ended connections belong to running processes. A node that returns after
- * a silence closes its old connections; these ends say nothing about other nodes. */
+/* Returns how many of the `ended` connections may show a death. A node that returns after a silence
+ * closes its old connections, which are not counted: their ends say nothing about other nodes. */
 static uint32_t without_lingering(struct members *members, uint32_t ended)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -164,8 +165,8 @@ static void hear_hang_ups(struct members *members)
 	members->detector.hung_up = counters.link.broken;
 }
 
-/* Takes from the post when m's newest message of any kind arrived. Also takes the connection's
- * round trip, until m's first heartbeat reports one. */
+/* Asks the post when m's newest message of any kind arrived. Until m's first heartbeat reports a
+ * round trip, also takes the connection's. */
 static void hear_of_post(struct run *run, struct member *m)
 {
 	struct post_peer_info info;
@@ -191,7 +192,7 @@ static int64_t quiet_us(const struct run *run, const struct member *m)
 	       (m->heard.any_us > m->heard.message_us ? m->heard.any_us : m->heard.message_us);
 }
 
-/* Returns true if the ended connections may be those of m, because m has sent nothing since they
+/* Returns true if the ended connections may belong to m, because m has sent nothing since they
  * ended. */
 static bool may_have_hung_up(const struct members *members, const struct member *m)
 {
@@ -199,7 +200,7 @@ static bool may_have_hung_up(const struct members *members, const struct member 
 	       members->run->now_us - quiet_us(members->run, m) < members->detector.hung_up_us;
 }
 
-/* Returns true if the ended connections must be those of m, because all other nodes have been heard
+/* Returns true if the ended connections must belong to m, because all other nodes have been heard
  * since they ended. */
 static bool hung_up(const struct members *members, const struct member *m)
 {
@@ -220,10 +221,11 @@ static int64_t allowed_us(const struct members *members, const struct member *m,
 {
 	int64_t round_trip = timeout_round_trip(&m->heard.rounds);
 
-	/* While agents gather, no node waits for another, and building a stage is heavy work. */
+	/* While agents gather, a long silence is harmless, because no node waits for another. It is
+	 * also likely, because building a stage is heavy work. */
 	if (members->run->phase == PHASE_GATHERING)
 		return GATHER_SILENCE_US;
-	if (m->heard.rounds.n == 0) /* the distance of the node is unknown */
+	if (m->heard.rounds.n == 0) /* the node's round trip is unknown */
 		return TIMEOUT_PATIENCE * members->run->options.limits.silence_us;
 	if (hung_up(members, m))
 		return timeout_hung_up(m->heard.gap_us, usual_us,
@@ -234,7 +236,7 @@ static int64_t allowed_us(const struct members *members, const struct member *m,
 
 struct lateness {
 	uint16_t machine;
-	/* Lateness by the node's clock, and by the controller's clock */
+	/* Lateness measured by the node's clock, and lateness measured by the controller's clock */
 	int64_t by_sender_us, by_arrival_us;
 };
 
@@ -245,8 +247,8 @@ static int by_machine(const void *a, const void *b)
 	return (x->machine > y->machine) - (x->machine < y->machine);
 }
 
-/* Sets the usual lateness of each machine. If messages of more than a quarter of all machines
- * arrive late, the controller itself is late, and that lateness counts for all machines. */
+/* Sets the usual lateness of each machine. If more than a quarter of all machines are late, the
+ * controller itself is late, so their lateness counts for all machines. */
 static void look_at_lateness(const struct members *members, struct machine *machines)
 {
 	struct lateness all[MSG_NODES];
@@ -296,8 +298,8 @@ static bool is_our_fault(const struct members *members, const struct machine *ma
 	return n > 2 && 2 * quiet > n;
 }
 
-/* Computes the allowed silence of every node, counts the silent nodes of each machine, and allows
- * all nodes a longer silence if the controller itself is at fault. */
+/* Computes the allowed silence of every node, and counts the silent nodes of each machine. If the
+ * controller itself is at fault, allows all nodes a longer silence. */
 static void look_at_all(struct members *members, struct machine *machines)
 {
 	int64_t least = TIMEOUT_PATIENCE * members->run->options.limits.silence_us;
@@ -350,8 +352,8 @@ static void take_out(struct members *members, struct member *m, const struct mac
 	member_apply(members->run, m, EVENT_LOST, why);
 }
 
-/* Chooses the nodes that exceed their allowed silence. If all agents on the machine of such a node
- * are silent, chooses all of them. is_lost has an entry for each node. */
+/* Chooses the nodes that have been silent for longer than allowed. If all agents on such a node's
+ * machine are silent, chooses all of them. is_lost has an entry for each node. */
 static void choose_lost(const struct members *members, const struct machine *machines,
 			bool *is_lost)
 {
@@ -375,8 +377,8 @@ void failure_detector_check(struct members *members, int64_t slept_us)
 	struct machine machines[MSG_NODES] = { { .n_agents = 0 } };
 	bool is_lost[MSG_NODES] = { false };
 
-	/* If this process was suspended or slow, silence proves nothing, because the heartbeats
-	 * wait in its sockets. */
+	/* If this process was suspended or slow, the heartbeats still wait in its sockets. Silence
+	 * then proves nothing. */
 	for (uint32_t i = 0; i < members->n; i++) {
 		hear_of_post(members->run, &members->list[i]);
 		members->list[i].heard.message_us += slept_us;

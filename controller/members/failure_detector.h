@@ -15,19 +15,18 @@ struct failure_detector {
 	int64_t hung_up_us;
 	uint32_t n_hung_up;   /* number of recently ended connections whose node is unknown */
 	uint32_t connections; /* number of connections between one agent and the controller */
-	/* Number of agents that have sent nothing since a connection last ended. */
+	/* Number of agents that have sent nothing since the last end of a connection. */
 	uint32_t n_silent;
 };
 
 /* Records that the process of this node has sent HELLO. */
 void failure_detector_begin(struct members *members, struct member *m);
-/* Records a heartbeat of m. Returns false if a newer heartbeat has arrived before; an old one shows
- * only that m lives. */
+/* Records a heartbeat of m. Returns false if a newer heartbeat has already arrived. The old
+ * heartbeat then shows only that m is alive. */
 bool failure_detector_hear(struct run *run, struct member *m, const struct msg_heartbeat *h);
-/* Records that `ended` more connections have ended. It is not known to which nodes they
- * belonged. */
+/* Records that `ended` more connections have ended. The nodes at their other ends are unknown. */
 void failure_detector_ended(struct members *members, uint32_t ended);
-/* Records that it is now known which node's connections ended. */
+/* Records that the node whose connections ended is now known. */
 void failure_detector_hung_up(struct members *members);
 /* Removes the nodes that have been silent for too long. slept_us: time for which the controller's
  * own loop was late. */

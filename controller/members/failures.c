@@ -1,9 +1,9 @@
-/* failures.c - counts how often each node was lost, in this run and in earlier ones.
+/* failures.c - counts how often each node was lost, in this run and in earlier runs.
  *
  * Some rented machines fail again and again, and each failure costs a new plan and repeated work.
- * The controller remembers the failures of a key, because a fleet runs more than once and a machine
- * keeps its key. The file has a line for each key: the key, its number of failures, and the time of
- * the last one in seconds since 1970. */
+ * The controller stores the failures of each key in a file, because a fleet is used for several
+ * runs and a machine keeps its key. The file has a line for each key: the key, its number of
+ * failures, and the time of the last failure in seconds since 1970. */
 #include "controller/members/failures.h"
 
 #include <errno.h>
@@ -30,7 +30,8 @@ enum {
 };
 static const char magic[] = "skippipe-failures 1\n";
 
-/* Gives the file's path. Returns false if the list of admitted keys is in memory only. */
+/* Finds the path of the file with the failures. Returns false if the list of admitted keys is in
+ * memory only. */
 static bool find_path(const struct members *members, char path[PATH_MAX])
 {
 	const struct keys_list *keys = members->run->keys.admitted;
@@ -63,8 +64,8 @@ struct failure_line {
 	int64_t last_s;
 };
 
-/* Reads the line at *at, and moves *at behind it. Returns false at the end, and for a line that is
- * damaged or older than a day. */
+/* Reads the line at *at, and moves *at to the next line. Returns false at the end of the text, and
+ * for a line that is damaged or older than a day. */
 static bool read_line(char **at, int64_t now_s, struct failure_line *out)
 {
 	char line[LINE_SIZE], key[KEYS_TEXT_SIZE], end;
@@ -91,7 +92,8 @@ void failures_recall(struct members *members, struct member *m)
 	if (!find_path(members, path))
 		return;
 	text = read_lines(members, path);
-	if (text || access(path, F_OK) != 0) /* the file may be gone */
+	/* If the file exists but cannot be read, the number stays as it is */
+	if (text || access(path, F_OK) != 0)
 		m->move.failures = 0;
 	at = text ? text + strlen(magic) : (char[]){ "" };
 	while (*at) {

@@ -1,6 +1,6 @@
-/* failures.h - counts how often each node was lost, in this run and in earlier ones.
+/* failures.h - counts how often each node was lost, in this run and in earlier runs.
  *
- * The counts are kept by key beside the list of admitted keys, in LIST.failures. A day without a
+ * The counts are stored by key in LIST.failures, beside the list of admitted keys. A day without a
  * failure clears the count of a key. */
 #ifndef CONTROLLER_MEMBERS_FAILURES_H
 #define CONTROLLER_MEMBERS_FAILURES_H
@@ -17,7 +17,8 @@ void failures_recall(struct members *members, struct member *m);
 void failures_count(struct members *members, struct member *m);
 /* Returns true if m failed so often that plans use it only as a last resort (spares.c). */
 bool failures_are_many(const struct member *m);
-/* Writes why plans use m last (spares.c): it failed often, or is a late spare. "": they do not. */
+/* Writes why plans use m only as a last resort (spares.c): m failed often, or joined as a late
+ * spare. "": plans use m normally. */
 void failures_reason(const struct member *m, char *out, size_t room);
 
 #endif

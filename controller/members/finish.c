@@ -1,8 +1,8 @@
 /* finish.c - ends a run: announces the end once, to consoles, agents and the supervisor.
  *
- * A run can end for several reasons, from several places. This module makes sure that each end
- * goes the same way: the last commit is on the agents' disks before they stop, and a supervisor
- * does not restart the controller of a finished run. */
+ * A run can end for several reasons, in several parts of the controller. This module makes sure
+ * that every end is the same: the last commit is on the agents' disks before they stop, and a
+ * supervisor does not restart the controller of a finished run. */
 #include "controller/members/finish.h"
 
 #include <stdio.h>
@@ -31,9 +31,10 @@ void controller_finish(struct members *members, int status, const char *why)
 	note(members->run, status ? NOTE_ALERT : NOTE_EVENT, -1, 0, "the run ends: %.150s", why);
 	snprintf(stop.u.stop.reason, sizeof(stop.u.stop.reason), "%.120s", why);
 	if (members->run->ending.unrecorded)
-		return; /* agents keep their weights and wait for a controller that can write */
-	/* If the run has done all its iterations, controller_closed ends the supervisor after
-	 * everything is written. If this controller dies before that, its successor ends the
+		/* agents keep their weights, and wait for a controller that can write its record */
+		return;
+	/* If all iterations of the run are done, controller_closed ends the supervisor after
+	 * everything is written. If this controller dies before that, the next controller ends the
 	 * supervisor. */
 	if (status != 0 || !run_is_done(members->run))
 		supervisor_end(members->run);

@@ -4,11 +4,11 @@
 
 struct members;
 
-/* Ends the run now and sends MSG_STOP to the agents. status: the exit status of the program; if it
- * is not 0, why is an error. Does nothing if the run has ended already. */
+/* Ends the run now and sends MSG_STOP to the agents. status: the exit status of the program. If
+ * status is not 0, `why` is an error. Does nothing if the run has ended already. */
 void controller_finish(struct members *members, int status, const char *why);
-/* Ends this controller because it cannot write. The agents are not stopped: they keep their
- * weights for a controller that can. */
+/* Ends this controller because it cannot write its record. The agents do not stop: they keep their
+ * weights for a controller that can write. */
 void controller_unrecorded(struct members *members, const char *why);
 
 #endif

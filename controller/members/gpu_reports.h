@@ -17,8 +17,8 @@ struct member_gpu {
 };
 
 /* Takes the GPU's figures from m's newest heartbeat. Drops impossible figures, such as those of a
- * node without a GPU, and more memory in use than the GPU has. The journal warns when a reason for
- * throttling appears that was absent for a minute. */
+ * node without a GPU, or more memory in use than the GPU has. The journal warns when a reason for
+ * throttling appears that had been absent for a minute. */
 void gpu_reports_hear(struct run *run, struct member *m);
 
 #endif

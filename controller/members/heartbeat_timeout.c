@@ -1,17 +1,18 @@
 /* heartbeat_timeout.c - computes the silence that is allowed to an agent (heartbeat_timeout.h).
  *
- * A fixed limit would declare healthy agents dead on a slow link or a busy machine, and would find
- * dead ones late on a fast link. */
+ * A fixed limit would declare healthy agents dead on a slow link or a busy machine. On a fast link
+ * it would find dead agents late. */
 #include "controller/members/heartbeat_timeout.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-	/* Each heartbeat lowers the longest lateness by 1 / FADES_AFTER */
+	/* With each heartbeat, the stored longest lateness shrinks by 1 / FADES_AFTER of its
+	 * value */
 	FADES_AFTER = 100,
-	/* Number of round trips of silence that are allowed; the last heartbeat itself may take one
-	 * more */
+	/* Number of round trips of silence that are allowed, in addition to one for the last
+	 * heartbeat itself */
 	ROUND_TRIPS = 3
 };
 

@@ -1,8 +1,8 @@
 /* lifecycle.c - the table of a member's states and events, and the function that carries it out.
  *
  * Every change of a member's state goes through this table. The record, the journal and the
- * consoles therefore never miss a change, and a pair of state and event that nobody thought of
- * shows up as an error in the log instead of as a state that no other module expects. */
+ * consoles therefore never miss a change. An event that a state does not allow becomes an error in
+ * the log, instead of a state that no other module expects. */
 #include "controller/members/lifecycle.h"
 
 #include <stdio.h>
@@ -15,7 +15,8 @@
 #include "controller/members/saved_state.h"
 #include "controller/run/journal.h"
 
-enum { ROWS = 500 }; /* number of state changes of one node that are recorded in one burst */
+/* number of state changes of one node that the controller records in one burst */
+enum { ROWS = 500 };
 static const double rows_per_s = 0.5;
 
 /* ---- the table ---- */
@@ -34,8 +35,9 @@ enum {
 
 enum action {
 	NOTHING,
-	REQUEST_LOST, /* others take over the work of the lost node */
-	REQUEST_SUMS  /* look_at_sums: the sums may have waited for the node's standby copy */
+	REQUEST_LOST, /* other nodes take over the work of the lost node */
+	/* look_at_sums: the commit may have waited for a sum of this node's standby copy */
+	REQUEST_SUMS
 };
 
 static const struct transition {
@@ -44,10 +46,11 @@ static const struct transition {
 	int to; /* the next state, or SAME */
 	enum action action;
 } table[] = {
-	/* A member is given a stage before it holds the stage, and holds it before it works. */
+	/* A member is assigned a stage, later holds it, and then works on it. */
 	{ AWAY | CANDIDATE | IN(FAILED), EVENT_HELLO, MEMBER_JOINING, NOTHING },
 	{ CANDIDATE, EVENT_ASSIGN, MEMBER_SYNCING, NOTHING },
-	/* A marked node can be given a stage, because the mark may be removed later */
+	/* A node that is marked failed can be assigned a stage, because the mark may be removed
+	 * later */
 	{ IN(FAILED), EVENT_ASSIGN, SAME, NOTHING },
 	{ WITH_STAGE, EVENT_HAS_STAGE, MEMBER_READY, NOTHING },
 	{ RESTORES, EVENT_HAS_STAGE, MEMBER_RESTORED, NOTHING },
@@ -120,8 +123,8 @@ static const char *const event_names[MEMBER_EVENTS] = {
 
 /* ---- carrying it out ---- */
 
-/* Records a change of state if consoles and the record show it. They make no difference between a
- * member that has its stage and one that fetches it. */
+/* Records a change of state if consoles and the record show it. They do not distinguish a member
+ * that has its stage from a member that fetches its stage. */
 static void record_change(struct run *run, struct member *m)
 {
 	m->since_us = run->now_us;
@@ -131,7 +134,7 @@ static void record_change(struct run *run, struct member *m)
 		record_node(run, m);
 }
 
-/* Changes whether m drains. A mark that the operator set stays. */
+/* Changes whether m drains. If the operator has marked m failed, this mark stays. */
 static void set_drain(struct member *m, enum member_drain to)
 {
 	if (to == DRAIN_EXCLUDED || m->move.drain == DRAIN_EXCLUDED)

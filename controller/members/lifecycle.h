@@ -41,13 +41,13 @@ enum member_state {
 	MEMBER_SUSPECT,   /* takes part, but has been silent for most of the allowed time */
 	/* Connected, but excluded by the operator or because it sent bad data */
 	MEMBER_FAILED,
-	/* Silent or gone. Its session is kept, because the process may only be suspended */
+	/* Silent or disconnected. Its session is kept, because the process may only be suspended */
 	MEMBER_DEAD,
 	MEMBER_LEFT, /* the agent of this node drained and was ordered to stop */
 	MEMBER_STATES
 };
 
-/* A node drains if its agent got SIGTERM. Only member_drain changes this state. */
+/* A node drains if its agent got SIGTERM. Only member_drain changes this value. */
 enum member_drain {
 	DRAIN_NOT,
 	DRAIN_WANTED,   /* the agent has announced that it drains, and plans still use the node */
@@ -88,7 +88,7 @@ enum member_event {
  * does not list the event for m's state, nothing changes, an error is logged, and false is
  * returned. */
 bool member_apply(struct run *run, struct member *m, enum member_event event, const char *why);
-/* Sets whether m is marked failed, by the operator or because it sent bad data. The mark is
+/* Sets whether m is marked failed, by the operator or because m sent bad data. The mark is
  * recorded, so a restarted controller knows it, too. */
 void member_mark(struct members *members, struct member *m, bool is_marked);
 /* Sets whether m drains, and records the change. A restarted controller learns this state from m's

@@ -110,8 +110,8 @@ uint32_t member_processors(const struct member *m)
 	return m->hello.card[0] ? 1 : m->hello.cores;
 }
 
-/* Agents of one machine share a device if they are on one card, or if their texts `device` are
- * equal: the text contains the number of the GPU. */
+/* Agents of one machine share a device if they are on one card, or if they report the same `device`
+ * text, which contains the GPU's number. */
 double members_memory(const struct members *members, const struct member *m)
 {
 	int on_machine = 0, on_device = 0;

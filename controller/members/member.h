@@ -32,34 +32,37 @@ struct reported_sum {
 /* Bytes that a node has received in total, as it reports (stall_detector.c). */
 struct received_bytes {
 	uint64_t bytes;
-	int64_t since_us; /* when the node had received this number of bytes */
-	/* When the node last received MUCH_BYTES in a short time; 0: never. */
+	int64_t since_us; /* when the node's total reached this number of bytes */
+	/* When the node last received MUCH_BYTES (stall_detector.c) in a short time; 0: never. */
 	int64_t last_burst_us;
 };
 
-/* Addresses and keys that this node and the other nodes have received of one another (peers.c). */
+/* The exchange of addresses and keys between this node and the other nodes (peers.c). */
 struct member_peers {
-	uint64_t arrival; /* number of this node's newest HELLO, counted over all nodes */
-	/* This node has received all addresses and keys up to this number of HELLOs */
+	/* this node's newest HELLO was the arrival-th HELLO, counted over all nodes */
+	uint64_t arrival;
+	/* This node has received the addresses and keys of all HELLOs up to this number */
 	uint64_t arrivals_sent;
 	bool key_revoked; /* all other nodes have to forget this node's key permanently */
 	/* The other nodes have to forget this node's key while it is excluded (exclude.c). */
 	bool is_excluded;
 };
 
-/* The newest MSG_ASSIGN to the node (assign.c), and the node's answer. */
+/* The newest MSG_ASSIGN to the node (assign.c), and the node's answer to it. */
 struct member_assignment {
-	/* The node is marked because the choice of stages found the run faster without it. */
+	/* The node is marked because the choice of stages found the run faster without this
+	 * node. */
 	bool is_left_out;
 	uint64_t number; /* number of the newest MSG_ASSIGN to this node; 0: none was sent */
 	int64_t at_us;
 	uint16_t source;  /* the node from which this node fetches its state */
 	bool is_welcomed; /* the node has received the description of the run (MSG_WELCOME) */
-	/* Sequence numbers of the node's answer (MSG_READY) and of the message being handled,
-	 * because messages can overtake each other. */
+	/* Sequence numbers of the node's answer (MSG_READY) and of the message that is being
+	 * handled. Messages can overtake each other. */
 	uint64_t ready_sequence, message_sequence;
 	uint64_t plan_epoch; /* epoch of the newest plan that the node has received */
-	/* Number of the order to connect (preparation.c) that the node has not answered; 0: none */
+	/* Number of the order to connect (preparation.c) that the node has not answered yet; 0:
+	 * none */
 	uint64_t connect_id;
 };
 
@@ -67,8 +70,9 @@ struct member_assignment {
  *
  *     FETCHING -- is complete --> WHOLE <-- is needed again / not needed --> DROPPED
  *
- * A copy that differs or missed a commit is fetched again. DROPPED ends with the next commit, or
- * once another node has a copy, because until then no other node may have the stage. */
+ * If a copy differs from its stage or missed a commit, the node fetches it again. A dropped copy is
+ * kept until the next commit, or until another node has a copy, because until then no other node
+ * may have the stage. */
 enum copy_state { COPY_FETCHING, COPY_WHOLE, COPY_DROPPED };
 
 /* Purposes of a standby copy. Every copy also serves as a backup of its stage. */
@@ -78,14 +82,14 @@ enum copy_purpose {
 	COPY_FOR_MOVE      /* the node will have this stage in the next phase (phase_moves.c) */
 };
 
-/* State of the current sum with regard to the standby copy. */
+/* The standby copy's part in the current sum of its stage. */
 enum copy_sum {
 	COPY_NO_SUM,       /* the copy receives no sum */
 	COPY_SUM_ORDERED,  /* the copy receives this iteration's sum */
 	COPY_SUM_REPORTED, /* the copy has reported this iteration's sum */
 };
 
-/* States of a node in plans (spares.c).
+/* Use of a node in plans (spares.c).
  *
  *     is lost, joins during the run, or has no stage when the run begins -> UNDECIDED
  *     UNDECIDED -- becomes a replica --> ALWAYS or SPARE
@@ -97,14 +101,15 @@ struct member_copy {
 	int stage;           /* -1: none */
 	uint64_t order;      /* number of the MSG_KEEP with which this copy was ordered */
 	uint64_t iterations; /* number of committed iterations that the copy contains */
-	uint64_t hash;       /* hash of the copy's weights; 0: not reported */
+	uint64_t hash;       /* hash of the copy's weights; 0: the node has not reported it */
 	enum copy_state state;
 	enum copy_sum sum_state;
-	uint64_t last_commit_sent; /* newest commit that was announced to this standby */
+	/* newest commit that the controller announced to this node for its copy */
+	uint64_t last_commit_sent;
 	struct reported_sum sum;
 	enum copy_purpose purpose;
-	int64_t refused_us; /* when the node last failed to keep a copy; 0: never */
-	/* Number of failures to keep a copy since the node last was a replica. */
+	int64_t refused_us; /* when the node last reported that it cannot keep a copy; 0: never */
+	/* Number of such reports since the node last was a replica. */
 	uint32_t n_refused;
 };
 
@@ -115,61 +120,62 @@ struct member_move {
 	int64_t failed_s;  /* time of the last of these losses, in seconds since 1970 */
 	/* Plans use the node although it failed often, because the run is much faster with it */
 	bool is_used;
-	uint64_t replaced_in; /* epoch of the last plan in which a spare took the node's place */
+	uint64_t replaced_in; /* epoch of the last plan in which a spare replaced this node */
 	enum member_use use;
 	enum member_drain drain;
 	int home;          /* the node's stage in the run's first plan; -1: none */
-	bool is_returning; /* the node keeps a copy of its home stage in order to return there */
-	/* The node was ordered between two iterations to load its copy. The next iteration waits a
-	 * moment for the node. */
+	/* the node keeps a copy of its home stage in order to return to that stage */
+	bool is_returning;
+	/* Between two iterations, the node was ordered to load its copy. The next iteration waits a
+	 * moment for this. */
 	bool is_loading;
 };
 
 /* The weights of the node's stage, as the node reported them. */
 struct member_weights {
 	uint64_t iterations; /* number of committed iterations that these weights contain */
-	/* The stage of these weights; MSG_NO_STAGE: none. Heartbeats report it once it is
-	 * loaded. */
+	/* The stage of these weights; MSG_NO_STAGE: none. The node's heartbeats report the stage
+	 * once it is loaded. */
 	uint8_t stage;
 	uint64_t hash;
 	bool hash_agrees;
-	/* The node's weights differed from those of its stage, and the node has not fetched the
-	 * right weights yet. */
+	/* The node's weights differed from the weights of its stage, and the node has not fetched
+	 * the right weights yet. */
 	bool differ;
-	/* The last iteration after which the weights differed; 0: none */
+	/* The last iteration after which the weights differed from those of the stage; 0: none */
 	uint64_t differed_in;
 	uint64_t last_commit_sent; /* newest commit that was announced to this node */
 };
 
 /* Files of the node's stage: saving (checkpoints.c) and restoring (restore.c). */
 struct member_checkpoint {
-	/* The commit whose weights the node was ordered to save; 0: the node has answered */
+	/* The commit whose weights the node was ordered to save; 0: no order is unanswered */
 	uint64_t saving;
 	uint8_t saving_stage;
 	uint64_t failed; /* the checkpoint that the node could not read; 0: none */
-	/* When the node reported that it could not read the checkpoint, or when it joined. Its next
-	 * heartbeat reports which weights it holds. */
+	/* When the node reported that it could not read the checkpoint, or when it joined. Until
+	 * its next heartbeat, the controller does not know which weights the node holds. */
 	int64_t unready_us;
 	/* The last iteration in which the node did not answer an order to restore; 0: none */
 	uint64_t silent_in;
 };
 
-/* Speed of the node's machine in real seconds, measured before the run and corrected during it
- * (drift.c).
- */
+/* Speed of the node's machine: task times in real seconds, measured before the run and corrected
+ * during it (drift.c). */
 struct member_compute {
-	uint16_t machine;     /* the node with the lowest number on the same machine */
+	uint16_t machine;     /* number of the machine: the lowest node number on it */
 	uint8_t slots;        /* number of microbatches that fit into the node's memory at once */
 	uint64_t corpus_hash; /* hash of the corpus that the node reads, if it is in stage 0 */
 	double forward_s, backward_s, loss_s;
-	/* Task times, in a stage with one unit of work (cluster.work), while no other agent of the
-	 * machine computes; 0: unknown */
+	/* Task times in seconds, for a stage with one unit of work (cluster.work), while no other
+	 * agent of the machine computes; 0: unknown */
 	double alone_forward_s, alone_backward_s, alone_loss_s;
-	/* Ratio of the current task times to the times measured alone; used without emulation. */
+	/* Current task times as a multiple of the times measured alone; used without emulation. */
 	double pace;
-	/* Number of corrections of `pace` so far, counted at the machine's lowest node */
+	/* Number of corrections of `pace` so far, counted at the lowest node of the machine */
 	uint32_t times_paced;
-	/* Times of the device in the node's newest committed iteration; zeros: not reported */
+	/* How long the node's device was in each state in the newest committed iteration; zeros:
+	 * not reported */
 	struct device_time spent;
 	uint64_t spent_in; /* number of that iteration */
 	/* When the period began whose times the node has to report for the newest commit; 0: it has
@@ -180,7 +186,7 @@ struct member_compute {
 /* The node's part in the sum of its stage's gradients. */
 struct member_sum {
 	bool is_done;
-	/* The node's gradients are in the sum of `stage`, even if the node has died since */
+	/* The sum of `stage` contains the node's gradients, even if the node has died since */
 	bool counts;
 	uint8_t stage;
 	uint32_t slice; /* the slice of the gradient that this node adds up */
@@ -191,17 +197,19 @@ struct member_sum {
  * heartbeat_timeout.h). */
 struct member_heard {
 	int64_t message_us; /* when the node sent its newest message */
-	int64_t any_us;     /* when the controller last received any sign of life from the node */
+	/* when the controller last received any message or acknowledgement from the node */
+	int64_t any_us;
 	/* Largest recent lateness of its heartbeats, by the node's own clock */
 	int64_t late_us;
 	int64_t gap_us;      /* the longest recent gap between two messages of the node */
 	int64_t allowed_us;  /* the silence that the node was last allowed */
-	int64_t patience_us; /* how late the node's heartbeats may be, without transfer time */
+	/* how late the node's heartbeats may be, in addition to the transfer time */
+	int64_t patience_us;
 	struct timeout_rounds rounds;
-	/* Number of connections, opened before the node was removed for silence, that may still
-	 * end */
+	/* Number of connections that may still end, although they were opened before the node was
+	 * removed for silence */
 	uint32_t lingering_connections;
-	/* The iteration in which the node sent a report while it counted as dead. */
+	/* The iteration in which the node, although it counted as dead, sent a report. */
 	uint64_t reported_while_dead_in;
 	struct received_bytes received;
 };
@@ -217,60 +225,63 @@ struct member_stuck {
 
 struct member_clock {
 	int64_t offset_us; /* the node's clock + offset_us = the controller's clock */
-	/* Round trip of the sample that gave offset_us: the shortest of the recent ones */
+	/* Round trip of the sample from which offset_us follows: the shortest of the recent ones */
 	int64_t round_trip_us;
 	int64_t sampled_us;
 };
 
-/* Observed links from this node to others (observed_links.c), and how far they differ from the plan
- * (drift.c). */
+/* Links from this node to other nodes as observed (observed_links.c), and how far their times
+ * differ from the plan (drift.c). */
 struct member_links {
 	struct observed_link *list; /* array of n */
 	uint32_t n;
 	size_t room;
-	/* Transfer time over all links from this node, as a multiple of the planned time */
+	/* Measured transfer time as a multiple of the planned time, over all links from this
+	 * node */
 	double ratio;
 	/* The delay that the node last reported, as a multiple of the planned delay; 0: not
 	 * reported */
 	double delay_ratio;
 	uint32_t strikes;
-	/* Times in which the node's host encodes an activation, and decodes one; 0: unknown */
+	/* Seconds in which the node's host encodes an activation, and decodes one; 0: unknown */
 	double encode_s, decode_s;
 };
 
 /* Times of this iteration's tasks in real seconds (drift.c). */
 struct member_tasks {
 	int64_t started_us;
-	uint32_t late_us; /* how long the host delayed the task that runs */
+	uint32_t late_us; /* by how much the host delayed the task that runs */
 	double took_s, planned_s;
 	uint32_t n, strikes;
 };
 
-/* Another process with the node's key, which waits for the node (rivals.c). */
+/* A second process with the node's key, which wants to be this node (rivals.c). */
 struct member_rival {
-	post_peer_id peer; /* the other process; 0: there is none */
-	/* When the other process sent HELLO, and when the node's own process was last pinged */
+	post_peer_id peer; /* the connection to the second process; 0: there is none */
+	/* When the second process sent HELLO, and when the node's first process was last pinged */
 	int64_t since_us, ping_us;
 	struct msg_hello hello;
 };
 
 struct member_quota {
-	/* Limits on messages of the node that nobody asked for, and on log lines about ignoring the
-	 * node (admission.c). */
+	/* Limits on messages of the node that the controller did not request, and on log lines
+	 * about ignoring the node (admission.c). */
 	struct rate_limit strays, ignored;
-	/* Limits on journal lines about the node's errors, and with lines of the node's log. */
+	/* Limits on journal lines about the node's errors, and on journal lines from the node's
+	 * log. */
 	struct rate_limit troubles, log_lines;
-	/* Limits on the node's rows in the store, and on corrections that its link reports
+	/* Limits on the node's rows in the store, and on corrections that its reports about links
 	 * cause. */
 	struct rate_limit rows, corrections;
-	/* Limit on alerts about another process with the node's key. */
+	/* Limit on alerts about a second process with the node's key. */
 	struct rate_limit rivals;
 };
 
 /* State of this node as consoles show it (consoles.c). */
 struct member_shown {
 	bool is_stale;   /* consoles do not have the node's newest state */
-	/* Figures are sent twice a second, but a new state at once (sent_us = 0) */
+	/* When the node was last sent to consoles, at most twice a second; 0 after a change of
+	 * state, which is sent at once */
 	int64_t sent_us;
 };
 
@@ -286,10 +297,12 @@ struct member {
 	struct msg_hello hello;
 	struct msg_heartbeat beat; /* the newest heartbeat of the node */
 
-	bool is_marked; /* excluded by the operator, or because of data that the node sent */
-	/* An injected death or suspension of the node has not been detected yet */
+	bool is_marked; /* the operator or bad data from the node has excluded the node */
+	/* A death or suspension of the node was injected, and the failure detector has not found it
+	 * yet */
 	bool fault_pending;
-	/* This controller resumed the run, and the node took part in the last commit. */
+	/* This controller resumed the run, and waits for the node because it took part in the last
+	 * commit. */
 	bool is_awaited;
 
 	struct member_peers peers;
@@ -312,14 +325,14 @@ struct member {
 	struct member_shown shown;
 };
 
-/* Returns true if an agent's clock can have this value. Sums and differences with this clock then
- * cannot overflow. */
+/* Returns true if the value is plausible for an agent's clock. Sums and differences with such a
+ * clock cannot overflow. */
 static inline bool is_clock(int64_t us)
 {
 	return us >= 0 && us <= INT64_MAX / 8;
 }
 struct member *member_of_peer(struct members *members, post_peer_id peer);
-/* Returns true if the node is connected, whichever weights it has */
+/* Returns true if the node is connected. It need not have the current weights. */
 bool member_alive(const struct member *m);
 /* Returns true if m takes part in sums and commits. */
 bool member_is_replica(const struct member *m);
@@ -327,21 +340,21 @@ bool member_is_replica(const struct member *m);
 bool member_takes_part(const struct member *m);
 /* Returns true if m computes in the iteration under way, because m was a replica when it began. */
 bool member_computes(const struct member *m);
-/* Returns true if the node has the stage that it was given */
+/* Returns true if the node has the stage that it was assigned */
 bool member_is_ready(const struct member *m);
 /* Returns true if the node restores a stage, or has restored it and waits for other nodes */
 bool member_is_restoring(const struct member *m);
-/* Returns the state of the node that consoles and the record show */
+/* Returns the node's state as consoles and the record show it */
 enum node_state member_shown(const struct member *m);
-/* Returns true if a process has had this node, and may return */
+/* Returns true if a process has joined as this node, and may return */
 bool member_has_key(const struct member *m);
 /* Returns true if m has the weights of the last commit and takes part from the next iteration or
  * sum on. */
 bool member_joins(const struct run *run, const struct member *m);
-/* Returns true if both m's assignment and its newest heartbeat say that m holds the stage's weights
- * of the last commit. */
+/* Returns true if m holds the stage's weights of the last commit, according to both m's assignment
+ * and m's newest heartbeat. */
 bool member_holds(const struct run *run, const struct member *m, int stage);
-/* Returns the number of members that compute */
+/* Returns the number of nodes that compute */
 uint32_t members_live(const struct members *members);
 uint32_t stage_replicas(const struct members *members, int stage, const struct member *without);
 int member_send(struct run *run, struct member *m, const struct msg *message);
@@ -361,8 +374,9 @@ bool members_share_processors(const struct member *a, const struct member *b);
 /* Returns how many tasks of agents run at once on m's processors at full speed: 1 on a GPU, else
  * the number of cores; 0: unknown. */
 uint32_t member_processors(const struct member *m);
-/* Returns m's part of the free memory in bytes: of its device, which m may share with other agents
- * of the machine, or of the machine, whichever is less. 0: m did not report its memory. */
+/* Returns m's share of the free memory in bytes. It is the share of its device's memory, which
+ * other agents of the machine may use too, or of the machine's memory, whichever is less. 0: m did
+ * not report its memory. */
 double members_memory(const struct members *members, const struct member *m);
 
 #endif

@@ -1,7 +1,8 @@
 /* member_record.c - writes the nodes' states, the times of their devices and the figures of their
  * GPUs to the record.
  *
- * Replays show these rows, and tools read the events. A failure to write is only logged. */
+ * Replays show these rows, and tools read the events. If a row cannot be written, this is only
+ * logged. */
 #include "controller/members/member_record.h"
 
 #include <stdlib.h>
@@ -14,8 +15,8 @@
 #include "controller/run/gpu_record.h"
 #include "controller/run/record.h"
 
-/* Time between two records of GPUs' figures. These change every second, but only people read the
- * record of them. */
+/* Time between two records of the figures of GPUs. The figures change every second, but only people
+ * read the record of them, so this is enough. */
 enum { GPUS_EVERY_US = 10000000 };
 
 void record_node(struct run *run, const struct member *m)

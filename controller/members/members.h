@@ -22,7 +22,8 @@ struct membership {
 	struct rate_limit refusals; /* limits journal lines about refused agents */
 	/* Journal lines that say how many agents have joined, before the run begins */
 	int64_t joined_next_us; /* when the next such line may be written */
-	int64_t joined_noted;   /* 1 + the number in the last such line; 0: none was written */
+	/* 1 + the number of agents in the last such line; 0: none was written */
+	int64_t joined_noted;
 };
 
 /* The links that are cut now or were cut earlier. */
@@ -34,12 +35,13 @@ struct failed_links {
 	int64_t noted_us;
 };
 
-/* State of the controller's response to impossible numbers in one iteration. */
+/* Response of the controller to impossible numbers in one iteration. */
 struct bad_numbers {
 	uint64_t iteration;      /* the iteration; 0: none yet */
 	struct member *excluded; /* the node that was excluded for impossible numbers; NULL: none */
 	uint32_t n_skipped;      /* how often the iteration's data was skipped */
-	uint64_t skipped_epoch;  /* plan epoch of the attempt that was abandoned last; 0: none */
+	/* plan epoch of the last attempt whose data was skipped; 0: none */
+	uint64_t skipped_epoch;
 };
 
 struct members {
@@ -48,10 +50,10 @@ struct members {
 	uint32_t n;           /* number of nodes in the cluster */
 	uint64_t assignments; /* number of the newest MSG_ASSIGN */
 	uint64_t arrivals;    /* number of HELLO messages received so far */
-	int64_t moved_us;     /* start of the wait for nodes that load a copy */
+	int64_t moved_us;     /* when the wait for nodes that load a copy began */
 	enum gather_step gathering;
 	struct link_table *links;    /* measured links; NULL: the network is emulated */
-	/* Links or slots of nodes that joined after the first plan are not in the record yet */
+	/* The record lacks links or slots of nodes that joined after the first plan */
 	bool has_unrecorded_nodes;
 	struct link_table *emulated; /* links of the emulated network; NULL: none, or unknown */
 	/* State of the link measurement; NULL: the network is emulated */

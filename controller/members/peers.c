@@ -44,9 +44,9 @@ static bool share_address(const struct msg_hello *a, const struct msg_hello *b)
 	       strcmp(host_a, host_b) == 0;
 }
 
-/* Writes the addresses at which `to` dials m. Many routers cannot pass a connection from inside to
- * their own outside address. Two agents behind one router therefore try the inside addresses
- * first. */
+/* Writes the addresses at which `to` should try to connect to m. Many routers cannot pass a
+ * connection from inside to their own outside address. Two agents behind one router therefore try
+ * the inside addresses first. */
 static void write_addresses(const struct msg_hello *m, const struct msg_hello *to, char *out,
 			    size_t room)
 {
@@ -67,7 +67,7 @@ static enum peer_absence absence_of(const struct members *members, const struct 
 	return keys_list_find(members->run->keys.admitted, &m->key) ? PEER_AWAY : PEER_EXPELLED;
 }
 
-/* Sends `to` the addresses and keys that have changed since they were last sent to it. */
+/* Sends `to` the addresses and keys that have changed since the last such message to it. */
 static void send_peers_to(struct members *members, struct member *to)
 {
 	struct msg_peer peers[MSG_NODES];

@@ -1,9 +1,9 @@
 /* shared_machines.c - detects machines whose processors other programs use.
  *
- * Agents report how long their threads ran and how long they waited for a processor. Agents of
- * one machine wait for one another too, but then they use the whole machine together, and drift.c
- * corrects their pace. A machine counts as shared with other programs if most of its agents wait
- * much although all agents together do not use all of its processors. */
+ * Agents report how long their threads ran and how long they waited for a processor. Agents of one
+ * machine wait for one another too, but then they use the whole machine together, and drift.c
+ * corrects their pace. Therefore a machine counts as shared with other programs only if most of its
+ * agents wait much although all agents together leave some of its processors unused. */
 #include "controller/members/shared_machines.h"
 
 #include <math.h>
@@ -15,10 +15,10 @@
 enum { LEAST_US = 500000 }; /* shortest time between two samples of an agent, microseconds */
 
 static const double newest_weight = 0.2; /* weight of the newest sample in the running average */
-/* An agent begins to wait much at the first share of time spent waiting, and ceases below the
- * second. */
+/* Hysteresis: an agent counts as waiting much once it waits for the first share of its time, until
+ * it waits for less than the second share. */
 static const double begins = 0.25, ends = 0.12;
-/* If the agents use this part of the machine's processors, they have the whole machine */
+/* Agents that use at least this share of the machine's processors have the machine to themselves */
 static const double whole_part = 0.75;
 
 static bool has_samples(const struct member_processor *p)
@@ -48,11 +48,12 @@ static bool add_sample(struct member_processor *p, const struct msg_heartbeat *h
 	return true;
 }
 
-/* All agents of a machine together. */
+/* Load on a machine by all its agents together. */
 struct load {
-	/* Number of agents; of those that have sent samples; of those that wait much */
+	/* Number of agents, number of agents that have sent samples, and number of agents that wait
+	 * much */
 	uint32_t agents, sampled, waiting;
-	/* Number of processors that the agents use; sum of the shares of time that they wait */
+	/* Number of processors that the agents use; sum of their shares of time spent waiting */
 	double runs, waits;
 };
 
@@ -97,7 +98,8 @@ void shared_machines_hear(struct members *members, struct member *m)
 	struct load l;
 	bool is_shared;
 
-	/* Only an agent that waits much is compared with all others: this is costly. */
+	/* Comparing an agent with all others is costly, so this is done only if the agent waits
+	 * much. */
 	if (!add_sample(&m->processor, &m->beat, m->hello.cores) || m->hello.cores == 0 ||
 	    (m->processor.waits < begins && !m->processor.is_shared))
 		return;

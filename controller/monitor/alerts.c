@@ -1,9 +1,9 @@
 /* alerts.c - a queue of alerts, and the thread that calls the operator's command and the URL.
  *
- * The queue is a pipe: a write of less than PIPE_BUF bytes is whole or fails at once, so the loop
- * needs no lock. The URL is called with the program curl, which uses the system's certificates,
- * proxies and settings. A process list shows the arguments of curl but not its input, so the URL,
- * which may contain a secret, is given there. */
+ * The queue is a pipe. A write of less than PIPE_BUF bytes is written as a whole or fails at once,
+ * so the loop needs no lock. The thread calls the URL with the program curl, which uses the
+ * system's certificates, proxies and settings. The URL may contain a secret. The thread therefore
+ * writes it to curl's input, because a process list shows curl's arguments. */
 #include "controller/monitor/alerts.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ enum {
 	AT_ONCE = 20,         /* largest number of alerts that are reported in one burst */
 	REPORT_US = 60000000, /* time between two reports of failures */
 	URL_MOST = 2048,
-	CONFIG_MOST = 8192, /* bytes of curl's input: the URL and the alert, escaped */
+	CONFIG_MOST = 8192, /* limit of curl's input in bytes: the URL and the alert, escaped */
 	LOOK_NS = 5000000
 };
 static const double alerts_per_s = 0.1;
@@ -77,7 +77,7 @@ static void take_result(struct alerts *a, int rc, const char *what, const struct
 	pthread_mutex_lock(&a->lock);
 	snprintf(a->why.text, sizeof(a->why.text), "%s %.400s", what, why->text);
 	pthread_mutex_unlock(&a->lock);
-	/* `why` is set before the count, so that a reader of a new count finds the reason */
+	/* The reason is set before the count, so that a reader of a new count finds its reason */
 	a->failed++;
 }
 

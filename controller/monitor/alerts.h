@@ -2,8 +2,8 @@
  * (--alert-url).
  *
  * A thread makes the calls one after another, each within a time limit, so that the loop never
- * waits. Alerts wait in a bounded queue. At most 20 at once and then one in 10 s are reported; the
- * rest is dropped and counted, and the next report contains their number. */
+ * waits. Alerts wait in a bounded queue. At most 20 alerts at once, and then one in 10 s, are
+ * reported. All others are dropped, and the next report contains their number. */
 #ifndef CONTROLLER_MONITOR_ALERTS_H
 #define CONTROLLER_MONITOR_ALERTS_H
 
@@ -15,27 +15,28 @@
 struct alerts; /* opaque */
 struct msg_see_note;
 
-/* Numbers of calls: each alert is one call of the command and one of the URL. */
+/* Numbers of calls. Each alert causes one call of the command and one of the URL. */
 struct alerts_count {
 	uint64_t delivered, failed;
-	uint64_t dropped; /* alerts beyond the rate limit, or for which the queue had no room */
+	uint64_t dropped; /* alerts that exceeded the rate limit or found no room in the queue */
 };
 
 struct alerts_options {
 	const char *command; /* shell command; NULL: none */
-	/* http:// or https://; or @FILE, whose first line is the URL; NULL: none */
+	/* Address that starts with http:// or https://; or @FILE, whose first line is the address;
+	 * NULL: none */
 	const char *url;
 	const char *run, *run_dir;
 	int64_t limit_us; /* time limit of each call */
 };
 
-/* Starts the thread. The texts are copied. -EINVAL: the URL is not valid; -ENOENT: there is a URL,
- * and the program curl is not installed. */
+/* Starts the thread. The texts are copied. -EINVAL: the URL is not valid; -ENOENT: the options give
+ * a URL, but the program curl is not installed. */
 int alerts_start(struct alerts **out, const struct alerts_options *o, struct error *err);
 /* Passes an alert to the thread, or counts it as dropped. Never waits. a may be NULL. */
 void alerts_raise(struct alerts *a, const struct msg_see_note *line, int64_t now_us);
-/* Returns true if calls have failed since the last report, at most once a minute. Sets *n to the
- * number of failures, and the error to the reason of the newest one. */
+/* Returns true at most once a minute, if calls have failed since the last report. Sets *n to the
+ * number of failures, and *why to the reason of the newest failure. */
 bool alerts_failed(struct alerts *a, int64_t now_us, uint64_t *n, struct error *why);
 void alerts_count(struct alerts *a, struct alerts_count *out);
 /* Waits up to wait_us until all alerts are reported, ends a command that still runs, and frees a,

@@ -25,7 +25,8 @@ static void put_word(struct exposition *e, const char *word)
 	put_text(e, word, strlen(word));
 }
 
-/* Writes the value of a label, or a help text. Quotes are escaped in labels only. */
+/* Writes the value of a label, or a help text, with special characters escaped. Quotes are escaped
+ * in labels only. */
 static void put_escaped(struct exposition *e, const char *text)
 {
 	for (; *text; text++) {
@@ -39,7 +40,7 @@ static void put_escaped(struct exposition *e, const char *text)
 	}
 }
 
-/* Whole numbers are written with all of their digits, because counters of bytes are large. */
+/* Writes whole numbers with all of their digits, because counters of bytes are large. */
 static void put_number(struct exposition *e, double value)
 {
 	char text[NUMBER];
@@ -60,7 +61,7 @@ static bool ends_with(const char *name, size_t length, const char *ending)
 	return length > n && memcmp(name + length - n, ending, n) == 0;
 }
 
-/* Returns the unit at the end of a family's name; NULL: it has none. */
+/* Returns the unit at the end of a family's name; NULL: the name ends with no unit. */
 static const char *unit_of(const char *name, size_t length)
 {
 	static const char *const units[] = { "_seconds", "_bytes", "_ratio", "_celsius", "_watts" };

@@ -25,8 +25,8 @@ struct exposition {
 };
 
 void exposition_begin(struct exposition *e, bool open_metrics);
-/* Begins a family of samples. The samples that are added next belong to it. A name may be used only
- * once in a text. */
+/* Begins a family. The samples that are added next belong to this family. Each name may be used
+ * only once in a text. */
 void exposition_family(struct exposition *e, enum metric_type type, const char *name,
 		       const char *help);
 /* Adds a sample with labels: pairs of a name and a value, then NULL. The values are UTF-8 and may

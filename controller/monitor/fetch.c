@@ -1,5 +1,5 @@
-/* fetch.c - a client for one page: HTTP/1.0, so that the server sends the answer in one piece and
- * closes the connection. */
+/* fetch.c - a client that reads one page. It uses HTTP/1.0, so that the server sends the answer in
+ * one piece and closes the connection. */
 #include "controller/monitor/fetch.h"
 
 #include <errno.h>
@@ -68,7 +68,7 @@ static int open_connection(const char *address, int64_t until_us, struct error *
 	return fd < 0 ? error_set(err, fd, "%s: %s", address, strerror(-fd)) : fd;
 }
 
-/* Reads to the end of the answer. */
+/* Reads until the server closes the connection. */
 static int read_answer(int fd, size_t most, int64_t until_us, char **out, size_t *size)
 {
 	size_t n = 0, room = 0;
@@ -122,7 +122,7 @@ int fetch_page(const char *address, const char *path, size_t most, int64_t limit
 		return fd;
 	snprintf(request, sizeof(request), "GET %s HTTP/1.0\r\nHost: %.200s\r\n\r\n", path,
 		 address);
-	/* A new connection has enough buffer for the whole request. */
+	/* A new connection's send buffer has room for the whole request, so one call is enough. */
 	rc = send(fd, request, strlen(request), MSG_NOSIGNAL) < 0 ? -errno : 0;
 	if (rc == 0)
 		rc = read_answer(fd, most, until_us, &text, size);

@@ -1,8 +1,8 @@
 /* metrics.c - the names and values of all metrics.
  *
  * Names follow the conventions of Prometheus: base units, counters that end with _total, and no
- * label that takes ever new values. Times of the plan are converted to real seconds. Values of a
- * node that has left are omitted, so that nobody takes old values for present ones. */
+ * label whose values are without limit. Times of the plan are converted to real seconds. Values of
+ * a node that has left are omitted, so that nobody mistakes old values for present ones. */
 #include "controller/monitor/metrics.h"
 
 #include <stdio.h>
@@ -304,7 +304,7 @@ static void add_nodes(struct exposition *e, const struct view *v)
 
 /* ---- GPUs ---- */
 
-/* A figure that a GPU reports, by its bit in `known`. */
+/* A figure that a GPU reports, with its bit in `known`. */
 static const struct gpu_metric {
 	uint8_t known;
 	const char *name, *help;

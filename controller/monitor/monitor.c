@@ -1,5 +1,5 @@
-/* monitor.c - the loop's part in watching a run: the loop copies its state into a view once a
- * second. */
+/* monitor.c - the loop's part in monitoring a run: once a second the loop copies its state into a
+ * view. */
 #include "controller/monitor/monitor.h"
 
 #include <stdio.h>
@@ -27,14 +27,14 @@
 enum {
 	COPY_EVERY_US = 1000000,
 	CALL_US = 30000000, /* time limit of a call of --on-alert or --alert-url */
-	LAST_US = 5000000   /* time at the end of the run for reporting the last alerts */
+	LAST_US = 5000000   /* at the end of the run, time limit for reporting the last alerts */
 };
 
 struct monitor {
 	const struct operators *operators; /* the run whose state is copied */
 	struct server *server;             /* NULL: the run has no --metrics */
-	int64_t copy_us;       /* when the state is copied again */
-	bool is_copied;        /* a filled view waits to be published */
+	int64_t copy_us;                   /* when the state is copied next */
+	bool is_copied;                    /* a filled view has not been published yet */
 	struct alerts *alerts; /* NULL: the run has neither --on-alert nor --alert-url */
 };
 

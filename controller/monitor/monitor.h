@@ -8,9 +8,9 @@
 struct operators;
 struct monitor; /* opaque */
 
-/* Starts the server and the alerts that the run's options ask for. *out stays unchanged if the
+/* Starts the server and the alerts for which the run's options ask. *out stays unchanged if the
  * options ask for neither. Otherwise *out is set even if the start fails, and monitor_stop frees
- * it. ops must outlive *out. */
+ * *out. ops must outlive *out. */
 int monitor_start(struct monitor **out, const struct operators *ops, struct error *err);
 /* Copies the state for the server once a second, and reports calls that failed. Never waits. */
 void monitor_turn(struct monitor *m); /* NULL is allowed */

@@ -160,8 +160,8 @@ enum view_health report_health(const json_t *status)
 
 /* ---- the screen ---- */
 
-/* Copies a text of the status. The status may come from another machine, so characters that could
- * control the terminal are replaced. */
+/* Copies a text of the status. Replaces characters that could control the terminal, because the
+ * status may come from another machine. */
 static const char *text_at(const json_t *o, const char *key, char text[LINE])
 {
 	const char *value = json_string_value(json_object_get(o, key));

@@ -1,12 +1,12 @@
 /* server.c - the pages, the limits of their clients, and the thread's callbacks.
  *
- * Two views take turns: the loop fills one while the thread reads the other. A lock guards the
+ * Two views take turns: the loop fills one view while the thread reads the other. A lock guards the
  * exchange of the views, the pages made of the published view, and the list of connections. The
  * thread holds the lock while it makes a page (10 ms for 1,000 nodes). The loop never waits for the
  * lock.
  *
- * A connection carries one request and lives for 15 s at most. libmicrohttpd itself only limits
- * the time without a byte, so a client that sends a byte from time to time could hold its
+ * A connection carries one request and lives for at most 15 s. libmicrohttpd itself only limits the
+ * time in which no byte arrives, so a client that sends a byte from time to time could hold its
  * connection for hours. */
 #include "controller/monitor/server.h"
 
@@ -36,7 +36,7 @@ enum {
 	/* A connection that has received no byte for this many seconds is closed */
 	SILENT_S = 5,
 	LIFE_US = 15000000,
-	LATE_US = 10000000, /* /healthz fails if the loop has not turned for this long */
+	LATE_US = 10000000, /* /healthz fails if the loop's last turn was this long ago */
 	HEALTH_TEXT = 96
 };
 
@@ -50,11 +50,12 @@ struct connection {
 struct server {
 	struct MHD_Daemon *daemon;
 	char address[SERVER_ADDRESS];
-	atomic_llong turned_us; /* when the loop last turned */
+	atomic_llong turned_us; /* when the loop's last turn was */
 
 	struct view views[2];
 	pthread_mutex_t lock; /* guards all fields below */
-	int published;        /* index of the view that clients see; the loop fills the other one */
+	/* index of the view that clients see; the loop fills the other view */
+	int published;
 	bool has_view;
 	/* Pages made of the published view; NULL: no client has asked for that page yet */
 	struct MHD_Response *pages[PAGES];
@@ -149,8 +150,8 @@ static enum MHD_Result answer(void *user, struct MHD_Connection *c, const char *
 			      size_t *body_size, void **request)
 {
 	struct server *s = user;
-	/* If the loop hangs, its last view is refused, so that nobody takes it for the present
-	 * state. */
+	/* If the loop hangs, its last view is not served, so that nobody mistakes it for the
+	 * present state. */
 	const bool is_late = clock_monotonic_us() - s->turned_us >= LATE_US;
 	const char *accept;
 

@@ -1,8 +1,9 @@
 /* status.c - finds the state of a run, prints it, and ends with a status that scripts can use.
  *
- * A run's folder is read from its record, so that a run can be examined after its controller has
- * died. The record is read as a replay reads it, at its end. An address is a controller's HTTP
- * server. A token is used as a console uses it. `sources` has a row for each kind of place. */
+ * The state of a run's folder is read from the record, so that a run can be examined after its
+ * controller has died. This module replays the record to its end. At an address it asks a
+ * controller's HTTP server, and with a token it connects as a console does. `sources` has a row for
+ * each kind of place. */
 #include "controller/monitor/status.h"
 
 #include <errno.h>
@@ -30,7 +31,7 @@
 enum {
 	EXIT_UNREACHABLE = 3,
 	EXIT_USAGE = 4,
-	/* Largest answer in bytes; that for 1,000 nodes has half a megabyte */
+	/* Limit of an answer in bytes; the answer for 1,000 nodes has half a megabyte */
 	STATUS_MOST = 16 << 20,
 	WAIT_US = 10000000
 };
@@ -81,14 +82,14 @@ struct recalled {
 	LIST(struct msg_see_iteration) iterations;
 };
 
-/* Forgets what an incomplete snapshot has filled in. */
+/* Forgets the values from an incomplete snapshot. */
 static void begin_view(struct recalled *r)
 {
 	view_fini(&r->view);
 	r->iterations.n = 0;
 }
 
-/* Takes the state of a node. A controller may send a newer state of the same node. */
+/* Stores the state of a node, and overwrites an earlier state of this node. */
 static void take_node(struct view *v, const struct msg_see_node *m)
 {
 	struct msg_see_node *n;
@@ -114,7 +115,7 @@ static void take_message(void *context, struct msg *m)
 	struct view *v = &r->view;
 
 	switch (m->type) {
-	case MSG_SEE_RUN: /* a snapshot begins; a new connection repeats it from here */
+	case MSG_SEE_RUN: /* a snapshot begins; after a reconnection it begins again */
 		begin_view(r);
 		v->run = m->u.see_run;
 		break;
@@ -155,9 +156,9 @@ static void count_goodput(struct recalled *r)
 
 /* ---- a run's folder ---- */
 
-/* Completes the view of a replay that has reached the end of the record. The run may still be going
- * on, so ages are counted up to the present. The progress of the iteration under way is unknown,
- * because the record does not have it. */
+/* Completes the view of a replay that has reached the end of the record. Ages are counted up to the
+ * present, because the run may still be going on. The progress of the iteration under way is
+ * unknown, because the record does not have it. */
 static void finish_view(struct recalled *r)
 {
 	struct view *v = &r->view;
@@ -217,7 +218,7 @@ static int read_folder(char *folder, json_t **out, struct error *err)
 {
 	struct recalled r = { .view.n_nodes = 0 };
 	struct store *store = NULL;
-	/* The lock is tested before the record is read. If the controller ends in between, the
+	/* The lock is tested before the record is read. If the controller ends between the two, the
 	 * record then contains its end. */
 	bool has_writer = store_has_writer(folder);
 	int rc = store_open(&store, folder, err);
@@ -299,7 +300,7 @@ static int read_token(char *text, json_t **out, struct error *err)
 
 /* ---- the verb `status` ---- */
 
-/* The kinds of places that can describe a run. The first kind that fits the argument is used. */
+/* The kinds of arguments that can name a run. The first kind that fits the argument is used. */
 static const struct source {
 	bool (*suits)(const char *text);
 	int (*read)(char *text, json_t **out, struct error *err);

@@ -7,8 +7,8 @@
 
 enum {
 	LISTED = 8, /* largest number of nodes that a reason names */
-	/* A run is degraded if it has committed nothing for QUIET_S and for QUIET_ITERATIONS times
-	 * the duration of the newest iteration. */
+	/* A run is degraded if its last commit is more than QUIET_S seconds ago, and also more than
+	 * QUIET_ITERATIONS times the duration of the newest iteration. */
 	QUIET_S = 60,
 	QUIET_ITERATIONS = 10
 };
@@ -87,8 +87,8 @@ static void judge_phase(struct verdict *d, const struct view *v)
 			    "the run waits: its record cannot be written (a full disk, or a lock)");
 }
 
-/* Reports a run that computes but has not committed for long. If the disk is full, this is the only
- * sign of it in the record. */
+/* Reports a run that computes but has not committed for long. If the disk is full, the record shows
+ * no other sign of it. */
 static void judge_progress(struct verdict *d, const struct view *v)
 {
 	double age_s = (double)(v->wall_us - v->last.wall_us) * 1e-6;

@@ -1,8 +1,8 @@
 /* view.h - the state of a run as monitors see it: a copy of the messages that consoles receive.
  *
- * The copy is plain data. The loop fills it and a server's thread reads it, so that a slow scraper
- * never reads the state of the loop. A recorded run fills it from its store.
- */
+ * The copy is plain data. The loop fills it and a server's thread reads it. A slow client of the
+ * server therefore never reads the state of the loop. For a recorded run, the copy is filled from
+ * the store. */
 #ifndef CONTROLLER_MONITOR_VIEW_H
 #define CONTROLLER_MONITOR_VIEW_H
 
@@ -37,7 +37,7 @@ struct view {
 	uint64_t notes[NOTE_LAST + 1]; /* number of journal lines of each kind */
 	/* The record cannot be written, because the disk is full or the record is locked */
 	bool disk_waits;
-	/* The run has a record, but no controller runs it */
+	/* The run has a record, but no controller continues it */
 	bool is_left;
 	int64_t wall_us;            /* wall time when the view was made */
 	struct msg_see_node *nodes; /* array of n_nodes, malloc */
@@ -48,9 +48,9 @@ struct view {
 /* Health of a run. Each value is also the exit status of skippipe status. */
 enum view_health { VIEW_HEALTHY, VIEW_DEGRADED, VIEW_STOPPED };
 
-/* Judges the run. Calls `say`, which may be NULL, with each reason in words. Healthy: the run
- * trains with all of its nodes, and nobody interferes. Stopped: the run has ended, or no controller
- * runs. */
+/* Judges the run. Calls `say`, which may be NULL, with each reason as a text. Healthy: the run
+ * trains with all of its nodes, and no person or fault interferes. Stopped: the run has ended, or
+ * no controller runs. Degraded: all else. */
 enum view_health view_health(const struct view *v, void (*say)(void *context, const char *reason),
 			     void *context);
 const char *view_health_name(enum view_health health);

@@ -38,8 +38,8 @@ static bool lost_large(const struct member *m, uint16_t to)
 	return false;
 }
 
-/* An agent finds out some seconds after the cut, over a new connection, that only large messages
- * are lost. */
+/* Records that the link loses large messages. An agent finds this out over a new connection, some
+ * seconds after the cut. */
 static void note_lost_large(struct run *run, const struct member *m, const struct msg_heartbeat *h)
 {
 	for (uint32_t i = 0; i < h->n_stuck; i++)

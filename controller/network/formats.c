@@ -1,9 +1,9 @@
-/* formats.c - changes the times of links when activations or sums travel in another format.
+/* formats.c - changes the times of links when activations or sums are sent in another format.
  *
  * A link's transfer time has two parts: one for the bytes, which depends on the format, and one
  * that does not. For a measured link, the bandwidth gives the part for the bytes. For a link that a
- * cluster file describes, the cluster has that part (bytes_s). A correction by measured transfers
- * multiplies the whole time, and is kept. */
+ * cluster file describes, the cluster has that part (bytes_s). If measured transfers have corrected
+ * the whole time by a factor, the factor is kept. */
 #include "controller/network/formats.h"
 
 #include <math.h>
@@ -31,8 +31,8 @@ void formats_set_bytes(struct link_table *t, const struct training *training,
 								    training->stage_parameters[s]));
 }
 
-/* Returns how many seconds longer a transfer takes with the bytes in `is` than with those in
- * `was`. */
+/* Returns by how many seconds a transfer with the bytes in `is` takes longer than a transfer with
+ * the bytes in `was`. */
 static double longer_s(const struct link_table *was, const struct link_table *is, uint32_t from,
 		       uint32_t to)
 {
@@ -93,7 +93,7 @@ struct cluster *formats_cluster(const struct members *members, const struct tens
 	return c;
 }
 
-/* Changes the averages of measured transfer times by the difference in bytes. */
+/* Changes the running averages of transfer times by the time for the difference in bytes. */
 static void change_averages(struct link_table *was, const struct tensor_formats *formats,
 			    const struct training *training)
 {

@@ -1,8 +1,8 @@
-/* formats.h - changes the times of links when activations or sums travel in another format.
+/* formats.h - changes the times of links when activations or sums are sent in another format.
  *
- * The delays and sum times in a cluster belong to one pair of formats: in the run's cluster, to
- * the formats of the iteration under way. A plan for other formats is made on a copy of the
- * cluster. */
+ * The delays and sum times in a cluster are valid for one pair of formats. In the run's cluster
+ * these are the formats of the iteration under way. A plan for other formats is made on a copy of
+ * the cluster. */
 #ifndef CONTROLLER_NETWORK_FORMATS_H
 #define CONTROLLER_NETWORK_FORMATS_H
 
@@ -18,11 +18,11 @@ bool formats_equal(const struct tensor_formats *a, const struct tensor_formats *
 void formats_set_bytes(struct link_table *t, const struct training *training,
 		       const struct tensor_formats *formats);
 /* Returns a copy of the run's cluster with the times of these formats (free it with cluster_free).
- * NULL: the run's own cluster has these times. */
+ * NULL: no copy is needed, because the run's own cluster has these times. */
 struct cluster *formats_cluster(const struct members *members,
 				const struct tensor_formats *formats);
-/* Lets the next iteration's tensors travel in these formats. Updates the times in the clusters and
- * in the table of measured links. */
+/* Sends the next iteration's tensors in these formats. Updates the times in the clusters and in the
+ * table of measured links. */
 void formats_apply(struct members *members, const struct tensor_formats *formats);
 
 #endif

@@ -22,8 +22,8 @@ void record_cut(struct run *run, const struct link_failure *k)
 				    k->expected_s, "iteration", (json_int_t)run->committed));
 }
 
-/* Returns the measured links with the bytes in the formats with which the run began, as the record
- * gives them. */
+/* Returns the measured links as the record gives them: with the bytes in the formats with which the
+ * run began. */
 static struct link_table table_for_record(const struct members *members)
 {
 	struct link_table table = *members->links;
@@ -53,8 +53,8 @@ int record_cluster(struct members *members, struct error *err)
 	return write_cluster(members->run, &table, members->run->cluster, err);
 }
 
-/* Changes only what late nodes add: the times in the record stay those of the first measurement,
- * from which replays and corrections begin. */
+/* Adds only the late nodes. The other times in the record stay those of the first measurement,
+ * because replays and corrections begin with them. */
 static int write_late_nodes(struct members *members, struct error *err)
 {
 	struct link_table table = table_for_record(members);

@@ -1,7 +1,7 @@
 /* link_table.c - stores measured links, and derives the planner's delays from them (link_table.h).
  *
- * A cluster of 200 nodes has 40,000 links, too many to measure all of them. The others are
- * estimated. */
+ * A cluster of 200 nodes has 40,000 links, too many to measure all of them. Links that were not
+ * measured are estimated. */
 #include "controller/network/link_table.h"
 
 #include <stdlib.h>
@@ -12,7 +12,8 @@
 #include "base/alloc.h"
 #include "base/array.h"
 
-/* Bandwidth, in bytes per second, of a working link that was not measured: that of a loopback. */
+/* Assumed bandwidth, in bytes per second, of a working link that was not measured. A loopback has
+ * about this bandwidth. */
 static const double usual_bandwidth = 1e9;
 
 struct link_table *link_table_new(uint32_t n)
@@ -134,8 +135,8 @@ struct between {
 	uint32_t n;
 };
 
-/* Groups nodes into places: links with a latency below near_s connect nodes of one place (union and
- * find). */
+/* Groups nodes into places, where links with a latency below near_s connect nodes of one place
+ * (union and find). */
 void link_table_estimate(struct link_table *t, double near_s)
 {
 	int *parent = alloc_array(t->n, sizeof(*parent));

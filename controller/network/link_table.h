@@ -17,11 +17,11 @@
 
 struct link_seen {
 	bool known; /* the latency was measured, or estimated from similar links */
-	bool estimated;   /* nobody has measured the latency */
+	bool estimated;     /* the latency was estimated, not measured */
 	bool unreachable;   /* no connection can be made in this direction */
 	float latency_s, spread_s;
 	double bandwidth; /* in bytes per second; 0: not measured */
-	/* Running average of the time that an activation's transfer takes; 0: none was sent. */
+	/* Running average of an activation's transfer time, seconds; 0: no activation was sent. */
 	double transfer_s;
 	double transfer_deviation_s; /* running average of the deviation of these transfer times */
 	double transfer_latency_s;   /* latency of the link at the newest transfer */
@@ -41,35 +41,37 @@ struct link_table *link_table_new(uint32_t n); /* makes a table that knows no li
 void link_table_free(struct link_table *t);    /* t may be NULL */
 struct link_seen *link_table_at(const struct link_table *t, uint32_t from, uint32_t to);
 
-/* Returns true if the node cannot train: all links to it that were measured fail, or all from it.
- * At least two must have been measured, because a single one does not show which end is at fault.
- * Estimates do not count. */
+/* Returns true if the node cannot train, because all measured links to it fail, or all measured
+ * links from it. At least two links must have been measured, because a single link does not show
+ * which end is at fault. Estimates do not count. */
 bool link_table_isolates(const struct link_table *t, uint32_t node);
-/* Notes that a connection was made on a link that had failed. Other links from and to its ends may
- * work now too, so all that failed become unknown. Only links of joining nodes are measured again:
+/* Records that a connection was made on a link that had failed. Other failed links of its two ends
+ * may work now too, so they become unknown. Only links of joining nodes are measured again, because
  * no plan uses the others. */
 void link_table_reached(struct link_table *t, uint32_t from, uint32_t to);
-/* Returns the typical number of replicas of a stage, which is at least 2. */
+/* Returns the typical number of replicas of a stage in such a cluster, at least 2. */
 uint32_t link_table_replicas(size_t nodes, size_t stages);
 
 /* Returns the seconds in which `bytes` are transferred; < 0: the node cannot be reached, or the
  * link is unknown. */
 double link_table_transfer_s(const struct link_table *t, uint32_t from, uint32_t to, double bytes);
-/* Part of a link's bandwidth that the sums of gradients get. Sums travel in both directions at
- * once, and acknowledgements wait behind the data of the other direction. Values from 0.68 to 0.85
+/* Share of a link's bandwidth that the sums of gradients get. Sums travel in both directions at
+ * once, and acknowledgements wait behind the data of the other direction. Shares from 0.68 to 0.85
  * were measured on the test bed. */
 #define LINK_TABLE_SUM_PART 0.75
 /* Returns the seconds in which `bytes` of a sum are transferred; < 0: the node cannot be reached,
  * or the link is unknown. */
 double link_table_sum_s(const struct link_table *t, uint32_t from, uint32_t to, double bytes);
-/* Returns the sync_pair_s for a link. In the planner's execution model, a sum over r replicas takes
- * 2 (r - 1) / r times the largest sync_pair_s. A real sum consists of two exchanges, each of which
- * takes one latency and the time of 1 / r of the bytes. The value makes both times equal. */
+/* Returns the link's sync_pair_s for the planner. The planner's execution model takes 2 (r - 1) / r
+ * times the largest sync_pair_s for a sum over r replicas. A real sum consists of two exchanges.
+ * Each exchange takes one latency and the time of 1 / r of the bytes. The returned value makes both
+ * times equal. */
 double link_table_sync_pair_s(const struct link_table *t, uint32_t from, uint32_t to);
 
-/* Estimates the unknown links of a cluster that is too large for every pair to be measured. Nodes
- * whose links among each other take less than near_s form one place. An unknown link between two
- * places gets the mean of the known links between them; without any, the median of all links. */
+/* Estimates the unknown links of a cluster that is too large for measuring every pair. Nodes whose
+ * links among each other have a latency below near_s form one place. An unknown link between two
+ * places gets the mean of the known links between these places. If there are none, it gets the
+ * median of all links. */
 void link_table_estimate(struct link_table *t, double near_s);
 
 /* Writes a link into the cluster: delay_s as given, bytes_s (the part of the delay beyond the
@@ -79,11 +81,11 @@ void link_table_apply(const struct link_table *t, struct cluster *c, uint32_t fr
 /* Writes all links into the cluster, with the delays that follow from the table. */
 void link_table_apply_all(const struct link_table *t, struct cluster *c);
 
-/* Returns the cluster as JSON, which the caller frees, with `links`, `activation_bytes` and
- * `weights_bytes_per_stage` in place of delays. NULL: out of memory. */
+/* Returns the cluster as JSON, which the caller frees. It has `links`, `activation_bytes` and
+ * `weights_bytes_per_stage` instead of delays. NULL: out of memory. */
 char *link_table_json(const struct link_table *t, const struct cluster *c);
-/* Parses the JSON of a cluster. NULL: the cluster has no links. A link is unknown if
- * its latency and bandwidth are null or negative. It is unreachable if only its latency is. */
+/* Parses the JSON of a cluster. NULL: the cluster has no links. A link is unknown if its latency
+ * and bandwidth are both null or negative. A link is unreachable if only its latency is. */
 struct link_table *link_table_parse(const char *text);
 
 #endif

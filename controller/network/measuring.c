@@ -1,15 +1,15 @@
 /* measuring.c - measures every link before the first plan, and the links of nodes that join later.
  *
- * The planner needs the delay between any two nodes, and no agent can know it without sending data.
- * All latencies are measured first, at the same time, because probes are small. Bandwidths follow
- * in rounds of disjoint pairs, so that no two measurements share an end; both directions of a pair
- * are measured at once.
+ * The planner needs the delay between any two nodes, which agents can only find out by sending
+ * data. Agents first measure all latencies at the same time, because probes are small. Bandwidths
+ * follow in rounds of disjoint pairs, so that each node takes part in one measurement at a time.
+ * Both directions of a pair are measured at once.
  *
- * It takes some round trips until the rate of a pair can be measured, so pairs with similar
- * latencies share a round. Each round takes the most distant of the remaining pairs whose nodes are
- * free, and ends when all of its nodes have answered. All rounds together take at most ROUNDS_US.
- * If they need more, they are shortened. If they cannot be shortened enough, evenly spaced rounds
- * are omitted and their links are estimated (link_table.h).
+ * Measuring a pair's bandwidth takes some round trips, so pairs with similar latencies share a
+ * round. Each round takes the most distant of the remaining pairs whose nodes are free, and ends
+ * when all of its nodes have answered. All rounds together take at most ROUNDS_US. If they need
+ * more time, they are shortened. If they cannot be shortened enough, evenly spaced rounds are
+ * omitted and their links are estimated (link_table.h).
  *
  * The links of a node that joins later are measured one after another during the training. */
 #include "controller/network/measuring.h"
@@ -33,15 +33,17 @@ enum {
 	ROUNDS_MANY_US = 52000000, /* time for all rounds together in a larger cluster */
 	SMALL = 32,
 	ROUND_LEAST_MS = 200,
-	/* Number of round trips of the first train of packets, and until the rate of bulk data has
-	 * risen enough to be measured. If trains are answered, three suffice. */
+	/* Number of round trips in which the rate of bulk data rises enough to be measured,
+	 * including the first train of packets. If agents answer trains, three round trips are
+	 * enough. */
 	ROUND_TRIPS = 9,
-	/* Time for an answer in addition to the round's own time. It includes connecting. */
+	/* Time to wait for an answer after the round's own time. It includes connecting. */
 	GRACE_US = 5000000,
 	LOG_EVERY_US = 5000000,
 	JOIN_MS = 600 /* time to measure each link of a node that joins later */
 };
-static const double near_s = 0.003; /* nodes with a lower latency between them are in one place */
+/* nodes whose latency is below this number of seconds are in one place */
+static const double near_s = 0.003;
 
 struct meeting {
 	uint16_t a, b;
@@ -52,24 +54,25 @@ struct meeting {
 struct measuring {
 	enum { LATENCIES, ROUNDS, OVER } step;
 	uint32_t n;                /* number of nodes that take part */
-	struct meeting *pairs;     /* pairs of all rounds; those of round r begin at starts[r] */
+	/* pairs of all rounds; the pairs of round r begin at index starts[r] */
+	struct meeting *pairs;
 	uint32_t *starts;          /* array of n_rounds + 1 */
 	uint32_t n_rounds;
-	/* Number of rounds that fit into the time; index of the current round */
+	/* Number of rounds for which there is time; index of the current round */
 	uint32_t n_kept, round;
 	double time_factor;        /* factor by which rounds are shortened: 1 or less */
 	uint64_t order;            /* number of the newest MSG_MEASURE */
 	int64_t began_us, until_us;
 	int64_t logged_us;
-	int64_t rounds_us;         /* start of the first round */
-	int64_t round_us;          /* start of the current round */
+	int64_t rounds_us;         /* when the first round began */
+	int64_t round_us;          /* when the current round began */
 	uint32_t n_reported;       /* number of nodes that have reported their latencies */
 	bool has_latencies[MSG_NODES];
-	/* Partner of each node in this round. MSG_NOBODY: the node has answered, or has no partner.
-	 */
+	/* Partner of each node in this round. MSG_NOBODY: the node has answered, or has no
+	 * partner. */
 	uint16_t partner[MSG_NODES];
 	/* A node that joined later, and the first node to try as its next partner */
-	int joiner; /* -1: none joins */
+	int joiner; /* -1: no node joins */
 	uint32_t next;
 };
 
@@ -184,7 +187,7 @@ static void deal_rounds(struct measuring *w, struct meeting *left, uint32_t n)
 	w->starts[w->n_rounds] = at;
 }
 
-/* Returns the milliseconds that measuring a pair should get if there is enough time. */
+/* Returns the milliseconds that measuring this pair should take if there is enough time. */
 static double wanted_ms(const struct meeting *p)
 {
 	return ROUND_LEAST_MS + ROUND_TRIPS * 2e3 * (double)p->latency_s;
@@ -206,8 +209,8 @@ static void fit_rounds(struct measuring *w)
 	}
 }
 
-/* Writes a round to the log only, because the journal has the beginning and the end of the
- * measurement. */
+/* Writes a round to the log but not to the journal, which only reports the beginning and the end of
+ * the measurement. */
 static void log_round(struct members *members)
 {
 	uint32_t now, all;
@@ -220,8 +223,8 @@ static void log_round(struct members *members)
 		 now, all, left);
 }
 
-/* Chooses the rounds to keep evenly among all rounds: returns the round that is kept as number
- * `kept`. */
+/* Returns the round to run as the `kept`-th one. The rounds to run are spread evenly over all
+ * rounds. */
 static uint32_t round_of(const struct measuring *w, uint32_t kept)
 {
 	return (uint32_t)((uint64_t)kept * w->n_rounds / w->n_kept);
@@ -322,8 +325,9 @@ static double allowed_ms(const struct measuring *w, uint32_t kept)
 		    ROUND_LEAST_MS);
 }
 
-/* Estimates the time left: the allowed time of the remaining rounds, times the share of the allowed
- * time that earlier rounds used. Before the rounds are known, returns the time allowed for all. */
+/* Estimates the seconds left. The allowed time of the remaining rounds is multiplied by the share
+ * of their allowed time that earlier rounds used. Before the rounds are known, returns the time
+ * allowed for all. */
 static double estimate_left_s(const struct members *members)
 {
 	const struct measuring *w = members->measuring;
@@ -362,7 +366,7 @@ static void note_latencies(struct members *members, const struct member *m)
 	w->has_latencies[m->id] = true;
 }
 
-/* Reports which node cannot reach which address, so that the operator can act. */
+/* Reports which node cannot connect to which address, so that the operator can act. */
 static void note_unreachable(struct members *members, const struct member *m,
 			     const struct msg_measured *r)
 {
@@ -394,7 +398,7 @@ void measuring_answer(struct members *members, struct member *m, const struct ms
 		return;
 	l = link_table_at(members->links, m->id, r->to);
 	if (w->partner[m->id] != r->to && w->joiner != m->id && w->joiner != (int)r->to)
-		return; /* the answer is too late, or nobody asked for it */
+		return; /* the answer is late or was not requested */
 	log_line(&members->run->log, LOG_DEBUG, "n%02u>n%02u: reached %u, %.1f ms, %.2f MB/s",
 		 m->id, r->to, r->reached, (double)r->latency_s * 1e3,
 		 (double)r->bandwidth_bytes_per_s * 1e-6);
@@ -451,7 +455,8 @@ void measuring_forget(struct members *members, const struct member *m)
 		members->measuring->joiner = -1;
 }
 
-/* Starts the next measurement of the node that joins. Returns false if all are done. */
+/* Starts the next measurement of the joining node. Returns false if all its measurements are
+ * done. */
 static bool next_meeting(struct members *members)
 {
 	struct measuring *w = members->measuring;

@@ -1,4 +1,4 @@
-/* observed_links.c - keeps each link as consoles show it.
+/* observed_links.c - stores each link as consoles show it.
  *
  * Reports and measurements arrive more often than consoles are updated. The records here hold the
  * newest values until the next update. */

@@ -12,7 +12,8 @@ struct member;
 struct observed_link {
 	struct msg_link link; /* the link as its sender last reported it */
 	struct msg_link sent; /* the link as last sent to consoles */
-	/* The transfer time that the agent last measured for activations; 0: none was sent */
+	/* The activation transfer time that the agent last measured, seconds; 0: no activation was
+	 * sent */
 	float took_s;
 	uint8_t strikes; /* number of successive reports that contradict the plan */
 };

@@ -1,6 +1,6 @@
 /* acts.c - carries out the operator's commands on nodes and on the run.
  *
- * Each function either refuses its command with a reason, or carries it out. It also remembers
+ * Each function either refuses its command with a reason, or carries it out. It then also stores
  * the act for undo and writes a line to the journal, so that a second operator sees what the first
  * operator did. */
 #include "base/skip_schedule.h"
@@ -140,8 +140,8 @@ struct member *acts_member(struct members *members, int node, struct outcome *o)
 	return &members->list[node];
 }
 
-/* Returns true, with the reason in *o, if the node drains. In that case the operator has not set
- * the node's mark and cannot remove it. */
+/* Returns true, with the reason in *o, if the node drains. The drain itself may have marked such a
+ * node, and the operator cannot remove that mark. */
 static bool is_draining(const struct member *w, struct outcome *o)
 {
 	if (w->move.drain == DRAIN_NOT)
@@ -197,7 +197,8 @@ void act_recover(struct operators *ops, const char *who, const struct msg_comman
 	member_mark(ops->members, w, false);
 	member_apply(ops->run, w, EVENT_RECOVER, "recovers");
 	if (member_is_replica(w)) {
-		/* The returned node has the stage, so no other node has to restore it. */
+		/* The returned node has the stage's weights, so no other node has to restore
+		 * them. */
 		restore_averted(ops->backups, member_stage(ops->run, w));
 		replan(ops->planning, "a mark was taken back");
 	} else if (member_alive(w)) {
@@ -253,7 +254,7 @@ void act_stop(struct operators *ops, const char *who, const struct msg_command *
 	ops->run->ending.stopping = "stopped by the operator";
 	note(ops->run, NOTE_COMMAND, -1, 0, "stop (%s)", who);
 	outcome_set(o, 0, "stopping");
-	/* In other phases the run ends together with the current iteration (iteration.c). */
+	/* In other phases the run ends together with the current iteration (iteration_boundary). */
 	if (ops->run->phase == PHASE_GATHERING || ops->run->phase == PHASE_STALLED)
 		controller_finish(ops->members, 0, ops->run->ending.stopping);
 }

@@ -35,17 +35,17 @@ void act_arm(struct operators *ops, const char *who, const struct msg_command *m
 void act_acknowledge(struct operators *ops, const char *who, const struct msg_command *m,
 		     struct outcome *o);
 
-/* Changes the format in which activations are sent, or that of sums (COMMAND_SUM_WIRE). */
+/* Changes the format in which activations are sent or, for COMMAND_SUM_WIRE, the format of sums. */
 void act_wire(struct operators *ops, const char *who, const struct msg_command *m,
 	      struct outcome *o);
-/* Sets, in *formats, the format that the command names. Returns false if tensors cannot travel in
- * this format, and sets the reason in *o. */
+/* Sets, in *formats, the format that the command names. Returns false, with the reason in *o, if
+ * tensors cannot be sent in this format. */
 bool acts_take_format(const struct msg_command *m, struct tensor_formats *formats,
 		      struct outcome *o);
 /* Returns true if the run may have this skip ratio (encoded by skip_share_pack); otherwise sets the
  * reason in *o. */
 bool acts_may_skip(const struct run *run, int64_t ratio, struct outcome *o);
-/* Finds the node of that number; NULL, with the reason in *o, if there is none. */
+/* Finds the node with that number; NULL, with the reason in *o, if there is no such node. */
 struct member *acts_member(struct members *members, int node, struct outcome *o);
 
 #endif

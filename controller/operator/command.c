@@ -1,8 +1,8 @@
 /* command.c - checks the operator's commands and passes each to its function.
  *
- * acts.c and faults.c carry commands out, previews.c predicts their effect. A command that changes
- * the run needs the operator's lease. Only one console holds the lease at a time, so that two
- * operators cannot work against each other, and it expires, so that an operator who has left
+ * acts.c and faults.c carry commands out, and previews.c predicts their effect. A command that
+ * changes the run needs the operator's lease. Only one console holds the lease at a time, so that
+ * two operators cannot work against each other. The lease expires, so that an operator who has left
  * cannot block the others. */
 #include "controller/operator/command.h"
 
@@ -65,13 +65,13 @@ static void act_undo(struct operators *ops, const char *who, const struct msg_co
 	if (!a || !undo_inverse(ops->run, a, &back, o))
 		return;
 	at = (uint32_t)(a - ops->acts);
-	/* carry_out adds an act to the list, which may move in memory, so only the index `at` stays
-	 * valid */
+	/* carry_out adds an act to the list. The list may move in memory, so pointers into it
+	 * become invalid, but the index `at` stays valid */
 	carry_out(ops, who, &back, o);
 	if (o->status == 0) {
 		ops->acts[at].undone = true;
-		/* The undo itself was remembered as an act. It is marked, because an undo cannot be
-		 * undone */
+		/* carry_out has stored the undo as an act, too. That act is marked, because an undo
+		 * cannot be undone */
 		if (ops->n_acts > n_before)
 			ops->acts[ops->n_acts - 1].undone = true;
 	}
@@ -108,8 +108,8 @@ static void give_command(struct operators *ops, const char *who, const struct ms
 	record_act(ops, who, m, o);
 }
 
-/* The checks are ordered by the right that a command needs: first what any console may ask, then
- * what needs an operator's key, then what needs the lease. */
+/* Checks the command's rights in this order: any console may give some commands, some need an
+ * operator's key, and the others need the lease. */
 void command_receive(struct operators *ops, struct console *from, const struct msg_command *m)
 {
 	struct msg reply = { .type = MSG_SEE_REPLY };

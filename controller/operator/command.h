@@ -26,7 +26,7 @@ struct operators {
 	struct iteration *iteration;
 	char lease[64]; /* name of the console that holds the operator's lease; "": no console */
 	int64_t lease_ends_us;
-	struct act *acts; /* acts so far, for undo */
+	struct act *acts; /* acts so far, so that the operator can undo them */
 	uint32_t n_acts;
 	size_t room_acts;
 	struct awaited *awaited; /* array of n_awaited: previews that wait for the planner */
@@ -46,7 +46,7 @@ void command_receive(struct operators *ops, struct console *from, const struct m
 int command_check_script(const struct run *run, struct error *err);
 /* Carries out the acts of --at that are due before the next iteration. */
 void command_scripted(struct operators *ops);
-/* Ends the lease, and each fault, when its time is over. */
+/* Ends the lease, and each fault, once its time is over. */
 void command_turn(struct operators *ops);
 void command_fini(struct operators *ops);
 

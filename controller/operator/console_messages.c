@@ -1,7 +1,7 @@
-/* console_messages.c - builds the messages that a live run and a replay send to consoles alike.
+/* console_messages.c - builds the messages that both a live run and a replay send to consoles.
  *
- * Both use these functions, so that a console shows a recorded run exactly as it showed the live
- * one. */
+ * Because both use these functions, a console shows a recorded run exactly as it showed the live
+ * run. */
 #include "controller/operator/console_messages.h"
 
 #include <errno.h>
@@ -103,7 +103,7 @@ void node_message(struct msg *out, const struct member *w, const struct cluster_
 
 /* ---- comparisons ---- */
 
-/* Replaces the excluded nodes by those in the list, such as " 3,7". " -" stands for no nodes, and
+/* Replaces the excluded nodes by the nodes in the list, such as " 3,7". " -" excludes no node, and
  * "" changes nothing. */
 static int parse_excluded(const char *list, uint32_t n_nodes, bool *excluded, struct error *err)
 {
@@ -126,7 +126,7 @@ static int parse_excluded(const char *list, uint32_t n_nodes, bool *excluded, st
 	return 0;
 }
 
-/* Takes "wire FORMAT" or "sum-wire FORMAT" and gives the candidate plan its name. Returns false if
+/* Reads "wire FORMAT" or "sum-wire FORMAT", and gives the candidate plan its name. Returns false if
  * the text is neither. */
 static bool take_format(const char *text, struct tensor_formats *formats, char *name, size_t room)
 {
@@ -160,7 +160,7 @@ static void finish_request(struct planner_request *q)
 	q->budget_s = 1;
 }
 
-/* All checks come before the first change of q. */
+/* Makes all checks before it changes q. */
 int compare_request(const struct msg_command *m, int n_stages, int most_skipped,
 		    uint32_t n_nodes, bool *excluded, struct planner_request *q, char *name,
 		    size_t room, struct error *err)

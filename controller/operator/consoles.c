@@ -1,8 +1,9 @@
 /* consoles.c - sends the run's state to consoles: a snapshot, then every change.
  *
- * A console that attaches receives a snapshot. If a console is too slow, messages to it are
- * dropped and counted, and it receives a new snapshot once its queue has room. Therefore a slow
- * console never delays the run, and never shows a state in which a change is missing. */
+ * A console that attaches receives a snapshot. If a console is too slow, the controller drops and
+ * counts messages to this console, and sends a new snapshot once the console's queue has room.
+ * Therefore a slow console never delays the run, and never shows a state in which a change is
+ * missing. */
 #include "base/skip_schedule.h"
 #include "controller/operator/consoles.h"
 
@@ -69,7 +70,7 @@ static void describe_phase(const struct iteration *it, char *out, size_t room)
 	}
 }
 
-/* The numbers of refused and resent messages are sums over the controller and all agents. */
+/* Numbers of refused and resent messages are sums over the controller and all agents. */
 void consoles_fill_status(const struct operators *ops, struct msg *m)
 {
 	struct msg_see_status *s = &m->u.see_status;
@@ -130,8 +131,8 @@ static void send_status(const struct operators *ops, struct console *to)
 	console_send(ops->run, to, &m);
 }
 
-/* Returns the link's delay in the plan. Before the first plan, returns the delay that this plan
- * will assume, if it is known. */
+/* Returns the link's delay in the plan. Before the first plan, returns the delay that the first
+ * plan will assume, if this is known. */
 static float find_planned_delay(const struct members *members, const struct msg_link *l)
 {
 	if (members->run->phase == PHASE_GATHERING && members->gathering < GATHER_PLAN &&
@@ -141,8 +142,8 @@ static float find_planned_delay(const struct members *members, const struct msg_
 	return (float)members->run->cluster->delay_s[l->from * members->n + l->to];
 }
 
-/* Gives a link the figures of the emulated network. Agents report figures of the connections
- * between their processes, which say nothing about the emulated network. */
+/* Fills in a link's figures of the emulated network. The figures that agents report are not used:
+ * they concern the connections between their processes, and not the emulated network. */
 static void fill_emulated(const struct members *members, struct msg_link *l)
 {
 	const struct link_seen *e =
@@ -154,8 +155,8 @@ static void fill_emulated(const struct members *members, struct msg_link *l)
 	l->bandwidth_bytes_per_s = has_link ? (float)e->bandwidth : 0;
 }
 
-/* An agent's report covers only the activations since its previous report. Consoles receive the
- * newest measurement from any report. */
+/* Fills in the newest measurement of the link from any report, because an agent's report covers
+ * only the activations since its previous report. */
 static void fill_link(const struct members *members, const struct observed_link *s,
 		      struct msg_link *l)
 {
@@ -183,8 +184,8 @@ static void send_links(struct run *run, struct console *only, const struct msg_l
 		consoles_tell(run, &m);
 }
 
-/* Sends all consoles only the links that have changed since the last time, because a large cluster
- * has a million links. If `only` is not NULL, this console then receives all links. */
+/* Sends all consoles the links that have changed since the last time, and not all links, because a
+ * large cluster has a million. If `only` is not NULL, then sends all links to this console. */
 static void send_changed_links(struct members *members, struct console *only)
 {
 	struct msg_link *links = alloc_array(LINKS_PER_MESSAGE, sizeof(*links));
@@ -210,8 +211,8 @@ static void send_changed_links(struct members *members, struct console *only)
 	free(links);
 }
 
-/* Sends the task events from index `at` to `end` of the iteration to the console `only`; NULL: to
- * all consoles. */
+/* Sends the iteration's task events from index `at` up to `end` to the console `only`, or to all
+ * consoles if `only` is NULL. */
 static void send_events(struct iteration *it, uint32_t at, uint32_t end, bool whole,
 			struct console *only)
 {
@@ -232,7 +233,8 @@ static void send_events(struct iteration *it, uint32_t at, uint32_t end, bool wh
 
 /* ---- snapshots ---- */
 
-/* Returns the index of the first row to send, if a console gets the newest `most` of n rows. */
+/* Returns the index of the first row to send. A console gets at most the newest `most` of n
+ * rows. */
 static uint32_t first_sent(uint32_t n, uint32_t most)
 {
 	return n > most ? n - most : 0;
@@ -307,7 +309,8 @@ void consoles_attach(struct operators *ops, post_peer_id peer, const struct msg_
 			      ops->run->stream.n_consoles + 1, sizeof(*ops->run->stream.consoles));
 		to = &ops->run->stream.consoles[ops->run->stream.n_consoles++];
 		*to = (struct console){ .peer = peer };
-		/* The name of an admitted key is unique and cannot be chosen by the console. */
+		/* The controller uses the name of the admitted key, because it is unique and the
+		 * console cannot choose it. */
 		snprintf(to->name, sizeof(to->name), "%s", info.name);
 		if (rate_limit_take(&ops->run->stream.visits, 1, VISITS, visits_per_s,
 				    ops->run->now_us))

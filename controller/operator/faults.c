@@ -69,7 +69,7 @@ static struct fault *new_fault(struct run *run)
 	return &run->faults.list[run->faults.n++];
 }
 
-/* Returns true if the stage of w has another replica, which no pending fault will stop. */
+/* Returns true if the stage of w has another replica that no injected fault is about to stop. */
 static bool survives_without(const struct members *members, const struct member *w)
 {
 	for (uint32_t i = 0; i < members->n; i++) {

@@ -6,7 +6,7 @@ struct operators;
 struct msg_command;
 struct outcome;
 
-/* Injects a fault. The parameters are those of the functions in acts.h. */
+/* Injects a fault. Parameters: as for the functions in acts.h. */
 void act_inject(struct operators *ops, const char *who, const struct msg_command *m,
 		struct outcome *o);
 /* Heals one fault, or all faults. */

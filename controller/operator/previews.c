@@ -1,9 +1,9 @@
 /* previews.c - predicts the effect of commands, and makes plans for comparison.
  *
- * An operator should know what a command costs before giving it. A preview asks the planner for
- * the plan that the run would have after the command, and the answer compares it with the plan in
- * force. A comparison sends the whole plan to the console's Compare view. Neither a preview nor a
- * comparison changes the run. */
+ * An operator should know what a command costs before giving it. For a preview, the controller asks
+ * the planner for the plan that the run would have after the command, and compares it with the plan
+ * in force. For a comparison, the controller sends the whole plan to the console's Compare view.
+ * Neither a preview nor a comparison changes the run. */
 #include "base/skip_schedule.h"
 #include "controller/operator/previews.h"
 
@@ -36,8 +36,8 @@ struct awaited {
 	char text[128];
 };
 
-/* The limit on comparisons for one admitted key, known by its name. All consoles with that key
- * share the limit. */
+/* The limit on comparisons for one admitted key, which is stored by its name. All consoles with
+ * that key share the limit. */
 struct asker {
 	char name[64];
 	struct rate_limit comparisons;
@@ -74,7 +74,7 @@ static void answer_now(struct run *run, struct console *to, const struct msg_com
 	console_send(run, to, &out);
 }
 
-/* Fills a request for the run as it is now. excluded: (MSG_NODES), borrowed by q. */
+/* Fills in a request for the run as it is now. excluded: (MSG_NODES), borrowed by q. */
 static void fill_request(const struct members *members, struct planner_request *q, bool *excluded)
 {
 	replan_request(members, q, excluded);
@@ -84,7 +84,7 @@ static void fill_request(const struct members *members, struct planner_request *
 	q->reason = "preview";
 }
 
-/* Fills a request for the run as it would be after the command. Returns true if the command is
+/* Fills in a request for the run as it would be after the command. Returns true if the command is
  * possible; otherwise sets the reason in *o. */
 static bool fill_hypothetical(const struct planning *planning, const struct msg_command *m,
 			      struct planner_request *q, bool *excluded, struct outcome *o)
@@ -119,7 +119,7 @@ static void await_answer(struct operators *ops, struct console *to, const struct
 
 	if (!ops->awaited)
 		ops->awaited = alloc_array(AWAITED_MAX, sizeof(*ops->awaited));
-	/* Newer requests have made the oldest one obsolete */
+	/* The list is full, so the oldest request is dropped */
 	if (ops->n_awaited == AWAITED_MAX)
 		memmove(ops->awaited, ops->awaited + 1, --ops->n_awaited * sizeof(*ops->awaited));
 	a = &ops->awaited[ops->n_awaited++];
@@ -135,8 +135,8 @@ static bool needs_plan(const struct msg_command *m)
 	       m->verb == COMMAND_INJECT || m->verb == COMMAND_WIRE || m->verb == COMMAND_SUM_WIRE;
 }
 
-/* Answers a preview of `finish` with a text, because this command changes no plan. undo: a text
- * that says which act is undone; otherwise "". */
+/* Answers a preview of `finish` with a text, because this command changes no plan. undo: if the
+ * preview is of an undo, a text that says which act is undone; otherwise "". */
 static void answer_finish(struct run *run, struct console *to, const struct msg_command *asked,
 			  int64_t iterations, const char *undo)
 {
@@ -194,8 +194,8 @@ static struct asker *asker_of(struct operators *ops, const char *name)
 }
 
 /* Returns true if the console may ask for another comparison. A comparison occupies the planner for
- * a second. Therefore the number of waiting comparisons is limited, both for all keys together and
- * for each key. The rate is limited for each key. */
+ * a second. The number of waiting comparisons is therefore limited, for each key and for all keys
+ * together. The rate is limited for each key. */
 static bool may_compare(struct operators *ops, const struct console *to)
 {
 	struct asker *a = asker_of(ops, to->name);
@@ -291,8 +291,8 @@ static void compare_plans(struct run *run, const struct planned *a, struct msg_s
 	s->memory = (uint32_t)memory;
 }
 
-/* Removes the entry that waits for this request from the list and gives it in *out. Returns true if
- * there is one. */
+/* Moves the entry that waits for this request from the list to *out. Returns false if there is no
+ * such entry. */
 static bool take_awaited(struct operators *ops, uint64_t request, struct awaited *out)
 {
 	for (uint32_t i = 0; i < ops->n_awaited; i++) {
@@ -306,7 +306,7 @@ static bool take_awaited(struct operators *ops, uint64_t request, struct awaited
 	return false;
 }
 
-/* Sends the plan as a candidate, or the reason why there is no plan. */
+/* Sends the plan as a candidate, or the reason why the planner found no plan. */
 static void send_candidate(struct iteration *it, struct console *to, const struct awaited *asked,
 			   const struct planned *a)
 {

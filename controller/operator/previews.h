@@ -11,8 +11,8 @@ struct planned;
 /* Answers a command with the text "preview": at once if the preview needs no plan, otherwise when
  * the planner has made the plan. */
 void previews_ask(struct operators *ops, struct console *to, const struct msg_command *m);
-/* Asks for a candidate for the console's Compare view. This changes nothing in the run, so any
- * console may ask. */
+/* Requests a candidate plan for the console's Compare view. The run does not change, so any console
+ * may ask. */
 void previews_ask_candidate(struct operators *ops, struct console *to, const struct msg_command *m,
 			    struct outcome *o);
 /* Sends the planner's answer to the console that asked, and frees the answer. */

@@ -1,9 +1,9 @@
 /* stage_preview.c - compares the run's stages with those that would be chosen now
  * (stage_preview.h).
  *
- * A choice takes seconds, so a thread makes it (planning/stage_choice.h). The present stages are
- * planned and simulated in the same way, so that both iteration times can be compared. Nodes count
- * as joined or lost for good once the set of connected nodes has not changed for a minute. */
+ * A choice takes seconds, so a thread makes it (planning/stage_choice.h). The thread plans and
+ * simulates the present stages in the same way, so that both iteration times can be compared. Nodes
+ * count as joined or lost for good once the set of connected nodes has not changed for a minute. */
 #include "controller/operator/stage_preview.h"
 
 #include <errno.h>
@@ -23,7 +23,8 @@
 #include "controller/run/outcome.h"
 
 enum { FOR_GOOD_US = 60000000, LIST = 160 };
-/* Other stages are proposed only if the present iteration takes at least `worth` times as long */
+/* budget_s: seconds of a choice. Other stages are proposed only if an iteration with the present
+ * stages takes at least `worth` times as long */
 static const double budget_s = 8, worth = 1.1;
 static const uint64_t hash_basis = 0xcbf29ce484222325u, hash_prime = 0x100000001b3u;
 
@@ -57,7 +58,7 @@ void act_stages(struct operators *ops, const char *who, const struct msg_command
 		outcome_set(o, 0, "choosing stages: the journal has the answer in some seconds");
 }
 
-/* Names the nodes that can have a stage now. */
+/* Lists the nodes that can have a stage now in the order. */
 static void list_here(const struct members *members, struct recut_order *order)
 {
 	order->n_here = members->n;
@@ -117,7 +118,7 @@ static bool is_present(const struct candidate *x, const struct stage_question *q
 	return true;
 }
 
-/* Reports in the journal how fast the present stages are compared with the chosen ones. */
+/* Reports in the journal the iteration time with the present stages and with the chosen stages. */
 static void note_present(struct run *run, const struct stage_choice *c)
 {
 	const struct stage_question *q = stage_choice_question(c);
@@ -138,7 +139,7 @@ static void note_present(struct run *run, const struct stage_choice *c)
 		     "two cannot be compared", layers);
 }
 
-/* Keeps the proposal, and names the command that applies it. */
+/* Stores the proposal, and names in the journal the command that applies it. */
 static void propose(struct operators *ops, const struct stage_choice *c)
 {
 	const struct candidate *best = stage_choice_candidate(c, 0);
@@ -192,7 +193,8 @@ static uint64_t hash_nodes(const struct members *members)
 	return hash;
 }
 
-/* Returns true if the set of nodes has changed for good, and no choice was made for the new set. */
+/* Returns true if nodes have joined or left for good, and no choice was made for the new set of
+ * nodes. */
 static bool have_changed(struct operators *ops)
 {
 	struct stage_preview *p = &ops->stages;

@@ -1,6 +1,6 @@
-/* stage_preview.h - what if the model were cut into other stages: the answer to `stages`, and a
- * proposal when machines have joined or left for good. Both are lines of the journal. Only `cut`
- * changes the run. */
+/* stage_preview.h - compares the run's stages with other stages. The command `stages` asks for
+ * this, and the controller does it when machines have joined or left for good. The results are
+ * lines of the journal. Only the command `cut` changes the run. */
 #ifndef CONTROLLER_OPERATOR_STAGE_PREVIEW_H
 #define CONTROLLER_OPERATOR_STAGE_PREVIEW_H
 
@@ -17,15 +17,16 @@ struct stage_preview {
 	struct stage_choice *choice; /* a choice that is being made; NULL: none */
 	/* true: an operator asked for the choice; false: it may lead to a proposal */
 	bool is_asked;
-	/* Hash of the set of nodes that could have a stage; 0: not computed yet */
+	/* Hash of the set of nodes that can have a stage; 0: not computed yet */
 	uint64_t nodes;
 	int64_t changed_us; /* when this set last changed */
 	bool is_considered; /* a choice was already made for this set of nodes */
-	/* The stages that the journal proposed last; NULL: none, or they are the present ones */
+	/* The stages that the journal proposed last; NULL: none, or the proposed stages are the
+	 * present ones */
 	struct recut_order *proposal;
 };
 
-/* The command `stages`: starts a choice of stages for the connected nodes. */
+/* Carries out the command `stages`: starts a choice of stages for the connected nodes. */
 void act_stages(struct operators *ops, const char *who, const struct msg_command *m,
 		struct outcome *o);
 /* Makes the order of the command `cut` for these layers; "": the stages proposed last. Returns
@@ -36,7 +37,8 @@ bool cut_order_read(const struct operators *ops, const char *layers, struct recu
  * next commit (joining/recut.h). */
 void act_cut(struct operators *ops, const char *who, const struct msg_command *m,
 	     struct outcome *o);
-/* Called in every turn. */
+/* Reports a choice once it is done, and starts one when nodes have joined or left for good. Called
+ * in every turn. */
 void stage_preview_turn(struct operators *ops);
 void stage_preview_fini(struct operators *ops);
 

@@ -1,6 +1,6 @@
-/* undo.c - remembers the operator's acts and finds the inverse of each.
+/* undo.c - stores the operator's acts and finds the inverse of each.
  *
- * An operator who made a mistake can take it back without having to work out the inverse. */
+ * An operator who made a mistake can thus undo it without working out the inverse command. */
 #include "base/skip_schedule.h"
 #include "controller/operator/undo.h"
 

@@ -1,4 +1,4 @@
-/* undo.h - remembers the operator's acts and finds the inverse of each. */
+/* undo.h - stores the operator's acts and finds the inverse of each. */
 #ifndef CONTROLLER_OPERATOR_UNDO_H
 #define CONTROLLER_OPERATOR_UNDO_H
 
@@ -12,31 +12,31 @@ struct run;
 struct msg_command;
 struct outcome;
 
-/* An act that was carried out, and may be undone. */
+/* An act that was carried out and perhaps can be undone. */
 struct act {
 	uint64_t id;
 	enum command_verb verb;
 	int node;
-	/* SKIP: number of stages skipped; WIRE, SUM_WIRE: the format. Both as they are now and as
-	 * they were before the act. INJECT: the fault's id */
+	/* SKIP: number of stages skipped; WIRE, SUM_WIRE: the format. `value` is after the act,
+	 * `before` is before it. INJECT: `value` is the fault's id */
 	int64_t value, before;
-	/* The act cannot be undone, because it was undone already, is over, or is itself an undo */
+	/* The act cannot be undone because it was undone already, because its fault has healed, or
+	 * because it is itself an undo */
 	bool undone;
 	char who[64];
 };
 
-/* Remembers an act under the next id. If there is no memory for it, the act cannot be undone
- * later. */
+/* Stores an act under the next id. If memory runs out, the act cannot be undone later. */
 void undo_remember(struct operators *ops, const char *who, enum command_verb verb, int node,
 		   int64_t value, int64_t before);
-/* Finds the act with that id; id 0: the last act that was not undone. Borrowed until the next
- * undo_remember. NULL with the reason in *o. */
+/* Finds the act with that id. id 0: the last act that was not undone. Borrowed until the next
+ * undo_remember. NULL: there is no such act, and *o has the reason. */
 struct act *undo_find(struct operators *ops, int64_t id, struct outcome *o);
-/* Returns true if the act has an inverse, with the command in *out and its description in *o;
- * otherwise sets the reason in *o. */
+/* Returns true if the act has an inverse, and sets *out to the inverse command and *o to its
+ * description. Otherwise sets the reason in *o. */
 bool undo_inverse(const struct run *run, const struct act *a, struct msg_command *out,
 		  struct outcome *o);
-/* Marks the act that injected this fault. The fault has healed, so there is nothing to undo. */
+/* Marks the act that injected this fault as not undoable, because the fault has healed. */
 void undo_healed(struct operators *ops, int64_t fault);
 
 #endif

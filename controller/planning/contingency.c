@@ -1,14 +1,14 @@
 /* contingency.c - plans made ahead of a loss or a change of the skip ratio.
  *
- * A search that starts from nothing takes about a second to find a good plan, but after a loss
- * the run waits less than a tenth of a second. Therefore a thread with low priority plans one case
- * after another while the run goes on: the loss of each node, one skipped stage more or less, and
+ * A search that starts from nothing takes about a second to find a good plan, but after a loss the
+ * run waits less than a tenth of a second. Therefore a thread with low priority plans one case
+ * after another while the run continues: the loss of each node, one skipped stage more or less, and
  * the next phase of the skip schedule. Each case gets --ahead seconds. When a case occurs, or when
  * the operator asks for its cost, the search starts from the plan made for this case.
  *
  * Consoles show the iteration time after each possible loss. The operator is warned if the run
- * would be faster without a node. This happens with a slow data node, whose microbatches no plan
- * can move to another node.
+ * would be faster without a node. This happens with a slow data node, because no plan can move its
+ * microbatches to another node.
  *
  * A plan made ahead fits only a case with exactly the same excluded nodes. A search that starts
  * from such a plan first predicts its time again from current measurements. The newest plans that
@@ -29,17 +29,19 @@
 #include "controller/planning/spares.h"
 #include "controller/run/journal.h"
 
-/* Planning for more nodes would take minutes, and a set of nodes has 64 bits */
+/* Most nodes of a cluster that is planned ahead. More nodes would take minutes, and a set of nodes
+ * has 64 bits */
 enum { MOST_NODES = 64 };
-/* A case with a number below MOST_NODES is the loss of the node with this number. */
+/* Numbers of the cases. A number below MOST_NODES stands for the loss of the node with that
+ * number. */
 enum { SKIPS_LESS = MOST_NODES, SKIPS_MORE, NEXT_PHASE, CASES };
 /* Number of earlier plans in force that are kept */
 enum { KEPT = 4 };
 enum { LEAST_LENGTH = 2, RENEWED_US = 30000000 };
-/* A case is planned again if the node's work has changed by this factor */
+/* A case is planned again if the work of its node has changed by this factor */
 static const double changed = 1.5;
-/* The operator is warned if iterations without a node would take less than this share of the
- * present time */
+/* The operator is warned about a node if iterations without it would take less than this share of
+ * their present time */
 static const double worth = 0.9;
 
 struct foreseen {
@@ -47,8 +49,9 @@ struct foreseen {
 	uint64_t excluded;      /* set of the nodes that the plan excludes, one bit for each */
 	uint32_t path_length, skip_share;
 	struct tensor_formats formats;
-	uint64_t epoch; /* epoch of the plan in force when this case was last planned */
-	/* Work in seconds for each microbatch of the lost node; INFINITY: no node is lost */
+	uint64_t epoch; /* epoch of the plan that was in force when this case was last planned */
+	/* Seconds of work of the lost node, for each of its microbatches; INFINITY: the case is no
+	 * loss */
 	double work_s;
 	int64_t made_us;
 };
@@ -57,7 +60,7 @@ struct contingency {
 	struct planner *planner;
 	uint64_t request; /* number of the request on which the planner works; 0: none */
 	uint32_t last;    /* the case that was requested last */
-	/* The requested case, as it was described in the request */
+	/* The requested case under the conditions of the request */
 	struct foreseen asked;
 	/* One entry for each case, then the plans that were in force earlier */
 	struct foreseen cases[CASES + KEPT];
@@ -111,8 +114,8 @@ void contingency_stop(struct planning *planning)
 }
 
 /* Describes case k in *w for current conditions. Returns false if the case cannot occur, or if no
- * plan can prepare for it: if a stage loses its last replica, recover.c first has to give the stage
- * to another node. */
+ * plan can prepare for it. The latter is true of a stage's last replica: recover.c first has to
+ * give its stage to another node. */
 static bool what_if(const struct members *members, uint32_t k, struct foreseen *w)
 {
 	const struct member *m = k < members->n ? &members->list[k] : NULL;
@@ -124,7 +127,7 @@ static bool what_if(const struct members *members, uint32_t k, struct foreseen *
 				.epoch = members->run->epoch,
 				.work_s = INFINITY };
 	if (m && spares_wait(members, m))
-		return false; /* the plan stays */
+		return false; /* the case would not change the plan */
 	if (m) {
 		const struct member *spare = spares_for(members, m);
 
@@ -146,7 +149,7 @@ static bool what_if(const struct members *members, uint32_t k, struct foreseen *
 	       w->path_length <= (uint32_t)members->run->cluster->n_stages;
 }
 
-/* Returns true if both exclude the same nodes and have the same skip ratio. */
+/* Returns true if both cases exclude the same nodes and have the same skip ratio. */
 static bool is_alike(const struct foreseen *a, const struct foreseen *b)
 {
 	return a->excluded == b->excluded && a->path_length == b->path_length &&
@@ -159,7 +162,7 @@ static bool is_for(const struct foreseen *f, const struct foreseen *wanted)
 }
 
 /* Returns the fastest stored plan that excludes exactly the request's nodes and has its skip ratio,
- * or NULL. Its nodes may have changed stages since it was made. Borrowed until the next
+ * or NULL. The plan's nodes may have changed stages since. Borrowed until the next
  * contingency_turn. */
 static const struct plan *find_foreseen(const struct planning *planning,
 					const struct planner_request *q)
@@ -185,7 +188,8 @@ const struct plan *replan_from(const struct planning *planning, const struct pla
 {
 	const struct plan *from = planning->run->plan ? planning->run->plan->plan : NULL,
 			  *ready = NULL;
-	/* True if the plan in force is for other nodes or another skip ratio. */
+	/* True if the plan in force does not fit the request: it is for other nodes or another skip
+	 * ratio. */
 	bool other =
 		from && (from->path_length != q->path_length || from->skip_share != q->skip_share);
 
@@ -276,8 +280,9 @@ static void take_answers(struct planning *planning)
 	}
 }
 
-/* Returns true if case k must be planned again: it has no plan for current conditions, or its plan
- * was requested under an earlier plan and is old, or its node has become much faster or slower. */
+/* Returns true if case k must be planned again. This is so if it has no plan for current
+ * conditions. It is also so if the plan in force has changed since, and either of these is true:
+ * the case's plan is old, or its node has become much faster or slower. */
 static bool is_due(const struct planning *planning, uint32_t k, const struct foreseen *today)
 {
 	const struct foreseen *f = &planning->contingency->cases[k];
@@ -288,8 +293,8 @@ static bool is_due(const struct planning *planning, uint32_t k, const struct for
 		 today->work_s > changed * f->work_s || f->work_s > changed * today->work_s));
 }
 
-/* Requests a plan for the next case: first for another skip ratio, then for the loss of the slowest
- * node. Cases of equal urgency take turns. */
+/* Requests a plan for the next case: first for another skip ratio, then for the loss of the node
+ * with the most work for each microbatch. Cases of equal urgency take turns. */
 static void ask_next(struct planning *planning)
 {
 	struct contingency *a = planning->contingency;
@@ -334,7 +339,8 @@ void contingency_turn(struct planning *planning)
 	if (a->request &&
 	    (!what_if(planning->members, a->last, &today) || !is_alike(&today, &a->asked) ||
 	     !formats_equal(&today.formats, &a->asked.formats)))
-		a->request = 0; /* the waiting request is obsolete; the next request cancels it */
+		/* the answer to the last request is useless now; the next request cancels it */
+		a->request = 0;
 	if (!a->request && planning->run->plan && planning->run->phase != PHASE_GATHERING &&
 	    planning->run->phase != PHASE_STALLED)
 		ask_next(planning);

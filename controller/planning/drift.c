@@ -3,14 +3,13 @@
  * A plan is only as good as the link delays and compute times that it assumes. Agents report how
  * long transfers take on their links, and task events show how long computing takes. If two
  * measurements in a row differ from the plan by more than a quarter, the controller corrects the
- * times in the cluster. A node that takes twice as long as planned, and twice as long as the other
- * nodes, is corrected after one measurement. All links of a node are corrected together if most of
- * the measured ones differ by a common factor.
+ * times in the cluster. One measurement is enough if it shows that a node takes twice as long as
+ * planned and twice as long as the other nodes. All links of a node are corrected together if most
+ * of its measured links differ by a common factor.
  *
- * After a correction the controller repeats the prediction for the plan in force. Another plan is
- * adopted only if it gains more than a few percent, so that noise does not make the run change
- * plans.
- */
+ * After a correction the controller repeats the prediction for the plan in force. It adopts another
+ * plan only if that plan gains more than a few percent. Otherwise noise would make the run change
+ * plans. */
 #include "controller/planning/drift.h"
 
 #include <math.h>
@@ -47,150 +46,154 @@
  *               20% between iterations; no correction is needed after the first
  */
 
-/* A ratio above this, or below its inverse, counts as a difference from the plan. Chosen: with 1.25
- * there are 101 corrections in `lossy`, 15 in `varying`, and 246 in `tasks`; with 1.125 there are
- * 154, 40 and 369. With 1.5 there are 30, 2 and 193, but a node that is 1.5 times as slow is
- * corrected only after 23 tasks in place of 8. */
+/* A measurement counts as different from the plan if its ratio to the planned time is above this
+ * ratio, or below the inverse. Chosen: with 1.25 there are 101 corrections in `lossy`, 15 in
+ * `varying`, and 246 in `tasks`; with 1.125 there are 154, 40 and 369. With 1.5 there are 30, 2 and
+ * 193, but a node that is 1.5 times as slow is corrected only after 23 tasks instead of 8. */
 static const double noticed_ratio = 1.25;
-/* If only one node has this ratio of measured to planned time, it cannot be noise. Chosen: with 2
- * there are 8 corrections in `links` and 246 in `tasks`; with 1.5 there are 62 and 476, with 3 none
- * and 124. With each of these values, a node that is four times as slow is found at once. */
+/* If a single node has this ratio of measured to planned time, the difference cannot be noise.
+ * Chosen: with 2 there are 8 corrections in `links` and 246 in `tasks`; with 1.5 there are 62 and
+ * 476, with 3 none and 124. With each of these values, a node that is four times as slow is found
+ * at once. */
 static const double clear_ratio = 2;
-/* From this ratio on, the journal has a warning in place of an event. No decision depends on it. */
+/* If the ratio of measured to planned time is at least this, the journal has a warning instead of
+ * an event. No decision depends on it. */
 static const double warned_ratio = 1.5;
 /* Number of successive measurements that must differ from the plan. Chosen: with 1 there are 173
  * corrections in `lossy` and 551 in `tasks`. With 4 there are 44 and 193, but a node that is 1.5
  * times as slow is found only after 16 tasks in place of 8. */
 enum { STRIKES = 2 };
 
-/* Smaller differences between measured and planned times, in real seconds, are noise. Chosen: if
+/* Differences between measured and planned times below this number of seconds are noise. Chosen: if
  * transfers of 0.05 s vary by 30%, 1,000 transfers cause no correction; with half of this limit
  * they cause 23. With double, plans permanently assume more than 0.0625 s for a link that has
  * become fast again, with 0.05 s. */
 static const double least_s = 0.02;
-/* Smaller differences of the mean time of a node's tasks are noise. This limit is lower than
- * least_s because an iteration has several tasks. On shared cores without emulation, least_s is the
- * limit for tasks too. Chosen: for tasks of 0.01 s, half causes 243 wrong corrections in place of
- * 186; with double, a node that is 1.5 times as slow is found after 117 tasks in place of 23. */
+/* Differences of the mean time of a node's tasks below this number of seconds are noise. This limit
+ * is lower than least_s because an iteration has several tasks. On shared cores without emulation,
+ * least_s is the limit for tasks too. Chosen: for tasks of 0.01 s, half causes 243 wrong
+ * corrections instead of 186; with double, a node that is 1.5 times as slow is found after 117
+ * tasks instead of 23. */
 static const double task_least_s = 0.005;
-/* Links with a shorter transfer time are not compared with their node's other links, because
- * least_s would be more than twice their time. */
+/* Links with a transfer time below this number of seconds are not compared with their node's other
+ * links. least_s would be more than twice their time. */
 static const double link_least_s = 0.01;
-/* On machines that other programs use, the threads that a transfer needs may have to wait for a
- * processor for this long, in real seconds. Iterations on such machines took 1.5 times the planned
- * time. Chosen: with half, a link is blamed for waits of over 0.05 s; with double, a link that has
- * become 0.2 s slower is not corrected while its machine is shared. */
+/* On machines that other programs use, the threads of a transfer may wait this many seconds for a
+ * processor. Iterations on such machines took 1.5 times the planned time. Chosen: with half, a link
+ * is blamed for waits of over 0.05 s; with double, a link that has become 0.2 s slower is not
+ * corrected while its machine is shared. */
 static const double shared_wait_s = 0.1;
 
 /* ---- transfer times of a link ---- */
 
-/* Weight, in a link's average, of a transfer time near that average. With 0.4 for every transfer,
- * links that lose 1% of their packets caused new plans in nearly every iteration. With 0.15 there
- * are 101 corrections in `lossy`, and `slower` takes 16 transfers; with half these numbers are 38
- * and 20, with double 207 and 6. */
+/* Weight of a new transfer time in a link's average if the time is near that average. With a weight
+ * of 0.4 for every transfer, links that lose 1% of their packets caused new plans in nearly every
+ * iteration. With 0.15 there are 101 corrections in `lossy`, and `slower` takes 16 transfers; with
+ * half these numbers are 38 and 20, with double 207 and 6. */
 static const double near_share = 0.15;
-/* Weight of a transfer time that is far from the average, because the link may have changed.
- * Chosen: with half there are 84 corrections in `lossy` and 13 in `varying`, with double 89 and
- * 50. */
+/* Weight of a new transfer time that is far from the average, which may show that the link has
+ * changed. Chosen: with half there are 84 corrections in `lossy` and 13 in `varying`, with double
+ * 89 and 50. */
 static const double far_share = 0.4;
-/* A transfer time is far from the average beyond this many deviations. Chosen: with half there are
- * 54 corrections in `varying` in place of 15, with double 13. */
+/* A transfer time is far from the average if it differs by more than this many average deviations.
+ * Chosen: with half there are 54 corrections in `varying` instead of 15, with double 13. */
 static const double far_deviations = 3;
 /* Weight of a transfer time's deviation in the average deviation. Chosen: with half there are 13
- * corrections in `varying`, with double 30. But with half, it takes 131 transfers in place of 27
+ * corrections in `varying`, with double 30. But with half, it takes 131 transfers instead of 27
  * until plans notice that a link is fast again. */
 static const double deviation_share = 0.25;
-/* The first deviation, as a share of the first transfer time. Chosen: half and double change
- * nothing in the simulations. */
+/* Initial value of the average deviation, as a share of the first transfer time. Chosen: half and
+ * double change nothing in the simulations. */
 static const double first_deviation = 0.25;
-/* Weight of each probe in the average of a link that transfers no activations. Chosen: if probes
- * take 0.05 s, an average of 0.35 s falls below 0.2 s after 14 probes; with half after 39, with
- * double after 8. */
+/* Weight of each probe in the average transfer time of a link on which no activations are sent.
+ * Chosen: if probes take 0.05 s, an average of 0.35 s falls below 0.2 s after 14 probes; with half
+ * after 39, with double after 8. */
 static const double fading_share = 0.05;
 
 /* ---- all links of a node ---- */
 
 enum {
-	/* Fewest measured links that can have a common factor. One link has nothing in common with
-	 * another. Chosen: with 4, no factor is found for nodes with two or three links in use. */
+	/* Least number of measured links for which a common factor is computed, because one link
+	 * has nothing in common with another. Chosen: with 4, no factor is found for nodes with two
+	 * or three links in use. */
 	LINKS = 2,
-	/* With at least this many measured links, one report is enough to correct all links.
-	 * Chosen: with 2, two links that vary by 50% cause 31 wrong corrections in 1,000 reports in
-	 * place of none; with 8, links that have become four times as slow are corrected after 2.2
-	 * reports in place of 1.1 (means of 50). */
+	/* If at least this many links are measured, one report is enough to correct all links.
+	 * Chosen: with 2, two links that vary by 50% cause 31 wrong corrections in 1,000 reports
+	 * instead of none; with 8, links that have become four times as slow are corrected after
+	 * 2.2 reports instead of 1.1 (means of 50). */
 	MANY_LINKS = 4
 };
 /* Share of a node's measured links that must differ by the common factor. Chosen: with a half there
- * are 52 corrections in `links` in place of 8; with all of them, links that have become four times
- * as slow are corrected after 1.7 reports in place of 1.1. */
+ * are 52 corrections in `links` instead of 8; with all of them, links that have become four times
+ * as slow are corrected after 1.7 reports instead of 1.1. */
 static const double common_share = 0.75;
 
 /* ---- tasks of a node ---- */
 
 enum {
-	/* Least number of tasks by which a node is judged after an iteration. Chosen: with 1 the
-	 * simulation `tasks` does not change, because it has four tasks in each iteration; with 6
-	 * it finds no node that is 1.5 times as slow. */
+	/* Least number of ended tasks for which a node is judged after an iteration. Chosen: with 1
+	 * the simulation `tasks` does not change, because it has four tasks in each iteration; with
+	 * 6 it finds no node that is 1.5 times as slow. */
 	TASKS = 3,
-	/* Number of tasks between two judgements of a node during an iteration. Chosen: with 1
-	 * there are 312 corrections in `tasks` in place of 246. With 4 there are 138, but a node
-	 * that is four times as slow is corrected after four tasks in place of two. */
+	/* Number of ended tasks between two judgements of a node during an iteration. Chosen: with
+	 * 1 there are 312 corrections in `tasks` instead of 246. With 4 there are 138, but a node
+	 * that is four times as slow is corrected after four tasks instead of two. */
 	SOON_TASKS = 2,
-	/* A reported task may take at most this much longer than its iteration, because the node's
-	 * clock and the controller's differ by less. */
+	/* A task may take at most this many microseconds longer than its iteration, according to
+	 * its report. The clocks of the node and of the controller differ by less. */
 	CLOCK_MARGIN_US = 1000000
 };
-/* Share of the live nodes that must have ended tasks before a node is judged during an iteration.
- * The median of fewer nodes does not show how fast the majority is. */
+/* Share of the live nodes that must have ended tasks before any node is judged during an iteration.
+ * A median of fewer nodes does not show how fast most nodes are. */
 static const double judged_share = 0.5;
 
 /* ---- agents that share processors: the cores of a machine, or a GPU ----
  *
- * In these comments such processors are a machine too. */
+ * The comments below call such processors a machine, even if they are a GPU. */
 
-/* Least number of agents by which a machine is judged. With two agents, the median is the pace of
- * neither, so it is unclear whether the machine is the cause. Chosen: with 6, the pace of three
- * agents is never corrected, and has an error of 17% in place of 8%. */
+/* Least number of agents for which a machine is judged. With two agents, the median is the pace of
+ * neither agent, so it is unclear whether the machine is the cause. Chosen: with 6, the pace of
+ * three agents is never corrected, and has an error of 17% instead of 8%. */
 enum { PACE_AGENTS = 3 };
-/* Smallest weight of a newly measured slowdown of a machine. With 0.25 in place of 0.5, and more
+/* Smallest weight of a newly measured slowdown of a machine. With 0.25 instead of 0.5, and more
  * connections to each peer, iterations of 20 agents on two cores took 1.09 times the predicted time
- * in place of 1.24 times. In `machine` there are 74 corrections with 0.25, and 135 with 0.5. With
- * 0.125 there are 19, but a doubled slowdown is noticed after 24 iterations in place of 7. */
+ * instead of 1.24 times. In `machine` there are 74 corrections with 0.25, and 135 with 0.5. With
+ * 0.125 there are 19, but a doubled slowdown is noticed after 24 iterations instead of 7. */
 static const double pace_part = 0.25;
-/* Smaller changes of a machine's pace are ignored. Chosen: with half there are 126 corrections in
- * `machine` in place of 74, with double 21. The error of the pace is 7 to 8% with each of these
- * values. */
+/* Relative changes of a machine's pace below this are ignored. Chosen: with half there are 126
+ * corrections in `machine` instead of 74, with double 21. The error of the pace is 7 to 8% with
+ * each of these values. */
 static const double pace_step = 0.05;
-/* Largest number of steps of the first estimate of a pace, which ends once a step changes less than
- * guess_step. Each step halves the logarithm of the error, so 8 steps reduce an error by a factor
- * of 100 to less than guess_step. The other steps are needed because the overlap of tasks changes
- * with the pace. */
+/* Largest number of steps in which a pace is first estimated. The steps end once a step changes the
+ * pace by less than guess_step. Each step halves the logarithm of the error, so 8 steps reduce an
+ * error by a factor of 100 to less than guess_step. The other steps are needed because the overlap
+ * of tasks changes with the pace. */
 enum { PACE_STEPS = 12 };
 static const double guess_step = 0.025;
 
 /* ---- plans ---- */
 
-/* From this ratio on, a change of a plan's time is reported in the journal. No decision depends on
- * it. */
+/* The journal reports a change of a plan's predicted time by at least this ratio. No decision
+ * depends on it. */
 static const double reported_ratio = 1.05;
 enum {
-	/* Largest number of plans requested during an iteration. Only the newest one is used.
-	 * Chosen: with 1, after the first node that becomes slow in an iteration, all others would
-	 * be ignored until its end; but each further plan keeps the planner's thread busy. */
+	/* Largest number of plans requested during an iteration. Only the newest is used. Chosen:
+	 * with 1, after the first node that becomes slow in an iteration, all others would be
+	 * ignored until its end; but each further plan keeps the planner's thread busy. */
 	ASKED_MOST = 3,
-	/* Shortest time between requests for small corrections. Such a request searches for up to
-	 * REPLAN_REFINE_S. Chosen: half of it doubles the share of time that the planner is busy.
-	 */
+	/* Shortest time between two requests that small corrections cause. Such a request searches
+	 * for up to REPLAN_REFINE_S. Chosen: half of it doubles the share of time that the planner
+	 * is busy. */
 	BETTER_EVERY_US = 15000000,
-	/* Number of iterations of a new plan before small corrections can request another plan.
-	 * Until then corrections only show that the first measurements of the plan's links and
-	 * tasks differ from the estimates. Without this, a steady network had three or four plans
-	 * in ten iterations, for this and two other reasons. */
+	/* Number of iterations of a new plan before small corrections can request another plan. The
+	 * first corrections only show that the plan's links and tasks, once measured, differ from
+	 * the estimates. Without this limit, a steady network had three or four plans in ten
+	 * iterations, for this and two other reasons. */
 	SETTLING = 10,
-	/* Number of corrections that a node may cause in one burst, in addition to two for each
-	 * link, and in each minute, in addition to one for each link. An honest node in a lossy
+	/* Limits on the corrections that a node may cause: in one burst, this number and two for
+	 * each link; in each minute, one for each link in addition. An honest node in a lossy
 	 * network causes about one correction in ten transfers (`lossy`). The limits bound the
-	 * plans that contradicting reports can cost (tests/hostile_test.sh). */
+	 * number of plans that contradicting reports can cost (tests/hostile_test.sh). */
 	CORRECTIONS = 32,
 	CORRECTIONS_A_MINUTE = 3
 };
@@ -211,10 +214,11 @@ static double ratio_of(const struct member *m)
 struct machine_pace {
 	uint32_t agents; /* number of agents that are live or suspect */
 	uint32_t judged; /* number of agents that have ended enough tasks to be judged */
-	/* Median ratio of measured to planned compute time of the judged agents; 1: too few
-	 * agents. */
+	/* Measured compute time as a multiple of the planned time: the median of the judged agents;
+	 * 1: too few agents. */
 	double compute_ratio;
-	/* Median ratio of measured to planned delay of the agents' links; 1: unknown. */
+	/* Measured delay as a multiple of the planned delay: the median of the agents' links; 1:
+	 * unknown. */
 	double link_ratio;
 	bool shared; /* there are fewer processors than agents, so they share them */
 };
@@ -231,7 +235,7 @@ static struct machine_pace measure_pace(const struct members *members, const str
 
 		if (!member_computes(other) ||
 		    (m->hello.machine[0] && !members_share_processors(m, other)))
-			continue; /* m's machine is unknown: counts all agents */
+			continue; /* if m's machine is unknown, all agents are counted */
 		w.agents++;
 		if (other->tasks.n >= tasks)
 			ratios[w.judged++] = ratio_of(other);
@@ -246,8 +250,8 @@ static struct machine_pace measure_pace(const struct members *members, const str
 	return w;
 }
 
-/* Returns true if the agents of a machine, which share its cores, are slow together. If there are
- * fewer than PACE_AGENTS agents, this does not show whether the machine is the cause. */
+/* Returns true if the agents of a machine, which share its cores, are all slow. With fewer than
+ * PACE_AGENTS agents, the machine may not be the cause, and the answer is false. */
 static bool is_overloaded(const struct machine_pace *w)
 {
 	return w->shared && w->agents >= PACE_AGENTS &&
@@ -255,8 +259,8 @@ static bool is_overloaded(const struct machine_pace *w)
 		w->link_ratio > noticed_ratio);
 }
 
-/* Returns true if all agents on m's machine are slow together. Then their measurements say nothing
- * about one agent or about the network. */
+/* Returns true if all agents on m's machine are slow together. Their measurements then say nothing
+ * about a single agent or about the network. */
 static bool machine_is_overloaded(const struct members *members, const struct member *m)
 {
 	struct machine_pace w = measure_pace(members, m, 1);
@@ -277,8 +281,8 @@ static double *delay_of(const struct cluster *of, uint16_t from, uint16_t to)
 	return &of->delay_s[from * of->n_nodes + to];
 }
 
-/* Returns true if this many links of m may be corrected now. The limit stops an agent that keeps
- * contradicting its own reports, because each correction can cause a plan. */
+/* Returns true if m may cause corrections of this many links now. The limit stops an agent that
+ * keeps contradicting its own reports, because each correction can cause a plan. */
 static bool claim_correction(struct members *members, struct member *m, uint32_t links)
 {
 	const double n = members->n;
@@ -290,8 +294,9 @@ static bool claim_correction(struct members *members, struct member *m, uint32_t
 	return false;
 }
 
-/* Returns how long the hosts at both ends encode and decode an activation, where times are real. On
- * a shared machine these times vary with other programs, as do transfers (link_time_s). */
+/* Returns the seconds in which the hosts at both ends encode and decode an activation. Returns 0
+ * with emulated times, and on a shared machine. There these times vary with other programs, as
+ * transfers do (link_time_s). */
 static double hosts_s(const struct members *members, uint16_t from, uint16_t to)
 {
 	if (members->run->options.cluster.time_scale > 0 ||
@@ -312,8 +317,9 @@ static void correct_delay(struct planning *planning, uint16_t from, uint16_t to,
 	planning->drift.links_corrected = true;
 }
 
-/* Returns the reported transfer time of a link. On shared machines a transfer also waits for
- * processors, and work on the message takes longer. These times are not counted as the link's. */
+/* Returns the reported transfer time of a link. If an end is on a shared machine, deducts two times
+ * that are not the link's fault: the wait for processors, and the additional time of the hosts'
+ * work on the message. */
 static double link_time_s(const struct members *members, const struct msg_link *l, double believed)
 {
 	double took_s = (double)l->measured_delay_s,
@@ -325,8 +331,9 @@ static double link_time_s(const struct members *members, const struct msg_link *
 }
 
 /* Adds the transfer time of an activation to the link's average. On a link that loses packets, some
- * transfers take several times as long as others. Therefore a time near the average has little
- * weight. A time many deviations away has more, because the link may have changed. */
+ * transfers take several times as long as others. A time near the average therefore has little
+ * weight. A time that is many deviations away has more weight, because the link may have
+ * changed. */
 static void add_transfer(struct link_seen *seen, double transfer_s, double latency_s)
 {
 	double stray_s = transfer_s - seen->transfer_s;
@@ -344,8 +351,8 @@ static void add_transfer(struct link_seen *seen, double transfer_s, double laten
 	seen->transfer_latency_s = latency_s;
 }
 
-/* Moves the link's average transfer time towards the probed time if no activation has travelled. If
- * the latency has changed, drops the average. */
+/* Moves the link's average transfer time towards the probed time, for links on which no activation
+ * was sent. If the latency has changed, drops the average. */
 static void fade_transfer(struct link_seen *seen, double probed_s, double latency_s)
 {
 	if (is_different(latency_s, seen->transfer_latency_s) &&
@@ -355,9 +362,9 @@ static void fade_transfer(struct link_seen *seen, double probed_s, double latenc
 		seen->transfer_s += (probed_s - seen->transfer_s) * fading_share;
 }
 
-/* Returns the transfer time of an activation on a measured link: the average of past transfers or,
- * without transfers, the time that follows from latency and bandwidth. If transfers are slower than
- * that, the bandwidth is lowered, because sums will be slower too. */
+/* Returns the transfer time of an activation on a measured link. This is the average of past
+ * transfers or, without transfers, the time that follows from latency and bandwidth. If transfers
+ * are slower than the bandwidth predicts, lowers the bandwidth, because sums will be slower too. */
 static double measured_transfer_s(const struct members *members, const struct msg_link *l)
 {
 	struct link_seen *seen = link_table_at(members->links, l->from, l->to);
@@ -405,7 +412,7 @@ void drift_link(struct planning *planning, struct observed_link *s)
 }
 
 /* Returns the ratio of measured to planned delay that three quarters of the node's measured links
- * have in common, or 0 if there is none. *n: number of links compared. */
+ * have in common; 0: there is no such ratio. *n: number of links compared. */
 static double common_ratio(const struct members *members, const struct member *m,
 			   const struct msg_links *l, size_t *n)
 {
@@ -434,7 +441,8 @@ static double common_ratio(const struct members *members, const struct member *m
 	return (double)alike >= common_share * (double)*n ? middle : 0;
 }
 
-/* Returns true if times were corrected since the last call, and says in *reason which times. */
+/* Returns true if times were corrected since the last call. Sets *reason to a text that says which
+ * times. */
 static bool take_corrections(struct drift *d, const char **reason)
 {
 	bool any = d->compute_corrected || d->links_corrected;
@@ -446,7 +454,7 @@ static bool take_corrections(struct drift *d, const char **reason)
 	return any;
 }
 
-/* Asks, during an iteration, for a plan with the corrected times, so that the plan is ready for the
+/* Requests a plan with the corrected times during an iteration, so that the plan is ready for the
  * next iteration. */
 static void ask_for_next(struct planning *planning)
 {
@@ -463,8 +471,8 @@ static void ask_for_next(struct planning *planning)
 }
 
 /* Corrects all links of a node by the ratio that its measured links have in common, because often
- * all links of a node become slow together. Links that the plan avoids are not measured. Without
- * this, new plans would move to links that are just as slow. */
+ * all links of a node become slow together. Links that the plan avoids are not measured. If only
+ * measured links were corrected, new plans would move to unmeasured links that are just as slow. */
 void drift_links(struct planning *planning, struct member *m, const struct msg_links *l)
 {
 	size_t n;
@@ -515,10 +523,11 @@ static void slow_down(struct planning *planning, struct member *m, double ratio)
 	planning->drift.compute_corrected = true;
 }
 
-/* Corrects m's compute time if its tasks take another time, and starts a new measurement. Returns
- * true if the time was corrected. Where agents share a machine's cores, short tasks wait long for a
- * core. An agent is then compared with the median of that machine's agents. A GPU is shared by the
- * driver, whose turns are short. */
+/* Corrects m's compute time if its tasks take longer or shorter than planned, and starts a new
+ * measurement. Returns true if the time was corrected.
+ *
+ * On shared cores short tasks wait long for a core, so an agent is compared with the median of its
+ * machine's agents. A GPU needs no such comparison: its driver shares it in short turns. */
 static bool judge_node(struct planning *planning, struct member *m, const struct machine_pace *w)
 {
 	double baseline = w->shared ? w->compute_ratio : 1, ratio = ratio_of(m) / baseline;
@@ -541,10 +550,10 @@ static bool judge_node(struct planning *planning, struct member *m, const struct
 	return true;
 }
 
-/* Corrects the compute times of all agents of a machine by the median of their ratios, because
- * without emulation agents that share cores wait for one another. The first two measurements count
- * fully, because the first one is taken with cold connections and caches. Later measurements have
- * the weight that they would have in a mean, because measurements vary. */
+/* Corrects the compute times of all agents of a machine by the median of their ratios. Without
+ * emulation, agents that share cores wait for one another. The first two measurements count fully,
+ * because the first of them is taken with cold connections and caches. A later measurement has the
+ * weight that it would have in a mean, because measurements vary. */
 static void judge_machine(struct planning *planning, struct member *first,
 			  const struct machine_pace *w)
 {
@@ -577,9 +586,9 @@ static int order_turns(const void *a, const void *b)
 	return x->at_s != y->at_s ? (x->at_s > y->at_s) - (x->at_s < y->at_s) : x->step - y->step;
 }
 
-/* Returns the factor by which tasks on m's machine take longer because several tasks share a core:
- * the number of simultaneous tasks per core, at least 1, averaged over the time of all tasks.
- * turns: scratch space, two entries for each task. */
+/* Returns the factor by which tasks on m's machine take longer because several tasks share a core.
+ * It is the number of simultaneous tasks per core, at least 1, averaged over the time of all tasks.
+ * turns: scratch space with two entries for each task. */
 static double shared_stretch(const struct members *members, const struct member *m,
 			     const struct simulation *s, struct turn *turns)
 {
@@ -602,9 +611,10 @@ static double shared_stretch(const struct members *members, const struct member 
 	return took_s > 0 ? stretched_s / took_s : 1;
 }
 
-/* Moves the assumed pace of a machine's agents one step towards the slowdown that the plan shows
- * when it is simulated with this pace. The pace changes which tasks overlap, so several steps are
- * needed. Returns true if the step changed the pace. */
+/* Corrects the assumed pace of a machine's agents by one step. The plan is simulated with the
+ * assumed pace, and the step moves the pace towards the slowdown in that simulation. The pace
+ * changes which tasks overlap, so several steps are needed. Returns true if the step changed the
+ * pace. */
 static bool guess_machine(struct planning *planning, struct member *first, const struct plan *p)
 {
 	struct simulation *s = NULL;
@@ -648,8 +658,8 @@ void drift_guess_pace(struct planning *planning, const struct plan *p)
 	}
 }
 
-/* Returns the reported microseconds of a task in seconds, limited to what is possible: more than
- * zero, and at most a second longer than the iteration, which began at began_us. */
+/* Converts the reported microseconds of a task to seconds, limited to possible values: above zero,
+ * and at most a second longer than the iteration, which began at began_us. */
 static double took_s(const struct run *run, int64_t began_us, int64_t us)
 {
 	int64_t most_us = run->now_us - began_us + CLOCK_MARGIN_US;
@@ -657,7 +667,7 @@ static double took_s(const struct run *run, int64_t began_us, int64_t us)
 	return 1e-6 * (double)(us < 1 ? 1 : us > most_us ? most_us : us);
 }
 
-/* Returns the number of nodes that have ended tasks since they were last judged. */
+/* Returns the number of nodes that have ended tasks since their last judgement. */
 static uint32_t count_judged(const struct members *members)
 {
 	uint32_t n = 0;
@@ -668,9 +678,9 @@ static uint32_t count_judged(const struct members *members)
 }
 
 /* Adds the measured and the planned time of an ended task to the node's totals. The measured time
- * includes the time for which the node's host delayed the task. Both ends of the
- * task are read on the node's own clock: the estimated offset between that clock and the
- * controller's can change while the task runs. */
+ * includes the time for which the node's host delayed the task. Begin and end of the task are times
+ * of the node's own clock. The estimated offset to the controller's clock may change while the task
+ * runs. */
 void drift_task(struct planning *planning, struct member *m, const struct msg_task_event *e,
 		int64_t began_us)
 {
@@ -690,8 +700,8 @@ void drift_task(struct planning *planning, struct member *m, const struct msg_ta
 					     member_stage(planning->run, m), e->kind);
 	m->tasks.n++;
 	m->tasks.started_us = 0;
-	/* Comparing a node with all others is costly, so it is done only if the node seems far
-	 * off. */
+	/* Comparing a node with all others is costly, so this is done only if the node is far from
+	 * its planned time. */
 	if (m->tasks.n % SOON_TASKS != 0 || !stands_out(ratio_of(m), 1))
 		return;
 	w = measure_pace(planning->members, m, 1);
@@ -726,8 +736,8 @@ static void judge_all(struct planning *planning)
 	}
 }
 
-/* Predicts the time of the plan in force again, with the corrected times. Returns the ratio of its
- * new time to its former time; < 0: the plan can no longer be carried out. */
+/* Predicts the time of the plan in force again, with the corrected times. Returns the new time
+ * divided by the former time; < 0: the plan can no longer be carried out. */
 static double predict_again(struct members *members)
 {
 	struct plan_predicted *p = &members->run->plan->plan->predicted;
@@ -745,7 +755,7 @@ static double predict_again(struct members *members)
 	return p->iteration_s / was;
 }
 
-/* Returns true if small corrections may lead to a request for a better plan now. */
+/* Returns true if small corrections may now cause a request for a better plan. */
 static bool may_be_bettered(const struct planning *planning)
 {
 	const struct run *run = planning->run;
@@ -772,7 +782,8 @@ void drift_turn(struct planning *planning)
 	if (ratio > reported_ratio || ratio < 1 / reported_ratio)
 		note(planning->run, NOTE_PREDICTION, -1, 0,
 		     "the plan in force: %.3g s expected, now %.3g s", was, was * ratio);
-	/* A large change is worth a new plan at once, a small one only from time to time. */
+	/* A large change causes a request for a plan at once, and a small change only from time to
+	 * time. */
 	if (is_different(ratio, 1)) {
 		replan_if_better(planning, reason, true);
 	} else if (may_be_bettered(planning)) {

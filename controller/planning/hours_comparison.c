@@ -1,4 +1,5 @@
-/* The thread that compares recipes for the nodes of a run (hours_comparison.h). */
+/* hours_comparison.c - the thread that compares recipes for the nodes of a run
+ * (hours_comparison.h). */
 #include "controller/planning/hours_comparison.h"
 
 #include <errno.h>
@@ -37,8 +38,8 @@ static int64_t read_clock(void *arg)
 	return clock_monotonic_us();
 }
 
-/* Returns a cluster of the nodes that could train now, with their stages. NULL: with these nodes
- * a stage has none, or the number of data nodes does not divide the batch. */
+/* Returns a cluster of the nodes that could train now, with their stages. NULL: a stage has none of
+ * these nodes, or the number of data nodes does not divide the batch. */
 static struct cluster *pick_present(const struct members *members)
 {
 	const struct cluster *c = members->run->cluster;
@@ -76,7 +77,7 @@ static void fill_request(const struct run *run, struct hours_comparison *h)
 	h->request.search.cancel = &h->cancel;
 	h->request.search.free_assignment = true;
 	h->request.search.overlap_sync = run->options.planning.overlap_sync;
-	/* A plan second of an emulated cluster is `scale` real seconds. */
+	/* A plan second of an emulated cluster takes `scale` real seconds. */
 	h->request.seconds = (double)h->hours * 3600 / (scale > 0 ? scale : 1);
 	h->request.state_ratio =
 		phase_plans_state_ratio(tensor_format_sum_share(h->cluster->formats.sum_wire));
@@ -108,7 +109,7 @@ int hours_comparison_start(const struct members *members, int64_t hours,
 	h->hours = hours;
 	h->cluster = c;
 	fill_request(members->run, h);
-	sigfillset(&all); /* only the loop handles signals */
+	sigfillset(&all); /* only the loop's thread handles signals */
 	pthread_sigmask(SIG_SETMASK, &all, &was);
 	rc = -pthread_create(&h->thread, NULL, compare, h);
 	pthread_sigmask(SIG_SETMASK, &was, NULL);

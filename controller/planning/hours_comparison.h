@@ -1,7 +1,8 @@
-/* hours_comparison.h - compares recipes by what they reach in a given time on the nodes of the run.
+/* hours_comparison.h - compares recipes by the loss that they reach in a given time on the nodes of
+ * the run.
  *
- * A thread compares, because it plans three runs. The comparison copies the cluster, so the run may
- * change meanwhile. */
+ * The comparison plans three runs, so a thread does it. The thread works on a copy of the cluster,
+ * so the run may change meanwhile. */
 #ifndef CONTROLLER_PLANNING_HOURS_COMPARISON_H
 #define CONTROLLER_PLANNING_HOURS_COMPARISON_H
 
@@ -14,9 +15,9 @@
 struct hours_comparison;
 struct members;
 
-/* Starts a comparison for the connected nodes, without those that are excluded. hours: at least 1,
- * of real time. -EINVAL: these nodes cannot have the batch or the stages of the run. The caller
- * frees *out. */
+/* Starts a comparison for the connected nodes that are not excluded. hours: at least 1, of real
+ * time. -EINVAL: these nodes cannot have the batch or the stages of the run. The caller frees
+ * *out. */
 int hours_comparison_start(const struct members *members, int64_t hours,
 			   struct hours_comparison **out, struct error *err);
 /* Ends a comparison that is under way. h may be NULL. */

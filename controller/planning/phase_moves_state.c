@@ -12,7 +12,7 @@ static const struct {
 	enum phase_moves_event event;
 	enum phase_moves_state to;
 } table[] = {
-	/* The allocations of all phases are planned once, or come from the record. */
+	/* The allocations of all phases are planned once, or loaded from the record. */
 	{ PHASE_MOVES_OFF, PHASE_MOVES_START, PHASE_MOVES_UNPLANNED },
 	{ PHASE_MOVES_UNPLANNED, PHASE_MOVES_LOAD, PHASE_MOVES_IDLE },
 	{ PHASE_MOVES_UNPLANNED, PHASE_MOVES_REQUEST, PHASE_MOVES_REQUESTED },

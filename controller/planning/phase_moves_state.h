@@ -17,11 +17,11 @@ enum phase_moves_state {
 	PHASE_MOVES_OFF, /* nodes do not move between phases */
 	/* The allocations are not known yet; the first iteration requests them */
 	PHASE_MOVES_UNPLANNED,
-	PHASE_MOVES_REQUESTED, /* the planner searches for allocations */
+	PHASE_MOVES_REQUESTED, /* the planner was asked for allocations and searches for them */
 	PHASE_MOVES_FAILED,    /* there are no allocations; the planner is not asked again */
 	PHASE_MOVES_IDLE,      /* the allocations are known; no exchange is prepared */
-	/* An exchange is prepared. A plan with the stages after the exchange is requested or
-	 * ready. */
+	/* An exchange is prepared. A plan for the stages after the exchange was requested or has
+	 * arrived. */
 	PHASE_MOVES_PREPARED,
 	PHASE_MOVES_STATES
 };
@@ -33,7 +33,7 @@ enum phase_moves_event {
 	PHASE_MOVES_PLAN,    /* the planner has found allocations */
 	PHASE_MOVES_NO_PLAN, /* the planner has found no allocations */
 	PHASE_MOVES_PREPARE, /* the nodes that take part in an exchange are listed */
-	/* The prepared exchange has become impossible, or there is no plan for it */
+	/* The prepared exchange has become impossible, or the planner found no plan for it */
 	PHASE_MOVES_DROP,
 	PHASE_MOVES_EXCHANGE, /* the listed nodes have their new stages */
 	PHASE_MOVES_EVENTS

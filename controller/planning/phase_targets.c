@@ -21,9 +21,10 @@
 #include "controller/run/journal.h"
 
 static const char setting[] = "phase_stages";
-/* Largest budget of each of the searches for a request, of which there are some tens */
+/* Most seconds of each search. A request for allocations needs some tens of searches */
 static const double most_budget_s = 0.2;
-enum { ENDLESS = 100000 }; /* assumed iterations of the last phase without an end */
+/* number of iterations that is assumed for a last phase without an end */
+enum { ENDLESS = 100000 };
 
 /* ---- saving ---- */
 
@@ -80,8 +81,8 @@ static int load(struct planning *planning, struct error *err)
 				   planning->run->options.run_dir);
 }
 
-/* Counts the nodes of each stage again. Before the run was resumed, moves have changed the nodes'
- * stages. */
+/* Counts the nodes of each stage again, because moves changed the nodes' stages before the run was
+ * resumed. */
 static void resize_stages(struct run *run)
 {
 	int stage_of[MSG_NODES];
@@ -138,7 +139,7 @@ static void request(struct planning *planning)
 	struct planner_request q;
 
 	replan_request(planning->members, &q, excluded);
-	q.excluded = NULL; /* nodes that are away get stages too, which they use when they return */
+	q.excluded = NULL; /* absent nodes get stages too, which they use when they return */
 	q.kind = PLANNER_PHASES;
 	q.schedule = s;
 	q.iterations = run->options.iterations > 0 ? run->options.iterations

@@ -14,7 +14,7 @@ struct planned;
 struct planner;
 struct planning;
 
-/* Nodes that change their stages together, between two iterations (weights/phase_moves.c). */
+/* Nodes that exchange their stages between two iterations (weights/phase_moves.c). */
 struct exchange {
 	uint32_t number; /* number of the newest exchange, which may be only prepared; 0: none */
 	/* First iteration after this exchange, even if the exchange was dropped. Before the first
@@ -25,12 +25,12 @@ struct exchange {
 
 struct phase_targets {
 	enum phase_moves_state state;
-	/* Planner for the allocations; NULL if the state is PHASE_MOVES_OFF */
+	/* Planner that searches for the allocations; NULL if the state is PHASE_MOVES_OFF */
 	struct planner *planner;
-	/* 1 + the newest phase for whose exchange there is no plan; 0: none */
+	/* 1 + the newest phase for which the planner found no plan after the exchange; 0: none */
 	uint32_t without_plan;
-	/* The planner's answer; after a resume, only the stages saved from it. NULL: none is
-	 * known */
+	/* The planner's answer, with the allocations. In a resumed run it has only the saved
+	 * stages. NULL: no allocations are known */
 	struct planned *answer;
 	struct exchange exchange;
 };
@@ -40,10 +40,10 @@ int phase_targets_start(struct planning *planning, struct error *err);
 void phase_targets_stop(struct planning *planning);
 /* Requests the allocations when the first iteration runs, and takes the answer. */
 void phase_targets_turn(struct planning *planning);
-/* Changes the state of the moves. The event must be possible in the present state. */
+/* Changes the state of the moves. The present state must allow the event. */
 void phase_targets_apply(struct planning *planning, enum phase_moves_event event);
-/* Returns the present phase's plan if its nodes have the same stages as after the prepared
- * exchange. Borrowed. NULL: there is no such plan. */
+/* Returns the present phase's plan if it has the stages after the prepared exchange, or NULL.
+ * Borrowed. */
 const struct plan *phase_targets_plan(const struct planning *planning);
 /* Returns the stage of the node in that phase; -1: unknown. */
 int phase_targets_stage(const struct planning *planning, uint32_t phase, uint32_t node);

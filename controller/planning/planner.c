@@ -1,15 +1,16 @@
 /* planner.c - the thread that searches for plans.
  *
  * A search takes up to seconds, and the controller's loop must not wait for it. The thread
- * therefore works on copies of the requests, and the loop may change the cluster meanwhile. A
- * request that a newer request replaces is dropped, or cancelled if its search is running. Answers
- * wait in a list, and an eventfd wakes the loop.
+ * therefore works on copies of the requests, and the loop may change the cluster meanwhile. If a
+ * newer request replaces a waiting one, the planner drops the older request. If the older one is
+ * being searched, the planner cancels the search. Answers wait in a list, and an eventfd wakes the
+ * loop.
  *
- * The thread of an idle planner must not slow the training, and must still end at once. A thread
- * of the class SCHED_IDLE, or of the lowest nice value, may wait many seconds for a processor, and
- * Linux ends a process only after its last thread has run once more. Therefore the thread of an
- * idle planner has a moderate nice value, and pauses for most of the time while other threads want
- * its processor. A paused thread is woken by a signal. */
+ * The thread of an idle planner (planner_start_idle) must not slow the training, and must still end
+ * at once. A thread of the class SCHED_IDLE, or of the lowest nice value, may wait many seconds for
+ * a processor, and Linux ends a process only after its last thread has run once more. Therefore
+ * this thread has a moderate nice value, and pauses for most of the time while other threads want
+ * its processor. A signal wakes a paused thread. */
 #include "controller/planning/planner.h"
 
 #include <errno.h>
@@ -32,7 +33,7 @@
 enum {
 	LESS_NICE = 10,       /* added to the nice value of an idle planner */
 	BURST_US = 1000,      /* processor time between two checks of the load */
-	PAUSE_BURSTS = 20,    /* length of a pause, in bursts */
+	PAUSE_BURSTS = 20,    /* length of a pause, as a multiple of BURST_US */
 	END_MOST_US = 300000, /* longest time that planner_stop waits for the thread */
 };
 
@@ -57,10 +58,10 @@ struct planner {
 	atomic_bool cancel;
 	bool quit, idle;
 	bool ended; /* planner_stop has been called, so the thread takes no more requests */
-	/* planner_stop has not waited for the thread, so the thread frees the planner */
+	/* planner_stop did not wait for the thread to end, so the thread frees the planner */
 	bool left;
-	/* Used only by the thread. burst_us: the thread's processor time at its last check of the
-	 * load; looked_us: when that was */
+	/* The following fields are used only by the thread. burst_us: the thread's processor time
+	 * at its last check of the load. looked_us: the time of that check */
 	bool yields; /* true if the thread pauses when the processor is busy */
 	int64_t burst_us, looked_us;
 	uint64_t numbers;
@@ -97,7 +98,7 @@ static int64_t monotonic(void *arg)
 	return clock_monotonic_us();
 }
 
-/* Waits until the condition `change` is signalled or the time has come. The caller holds the
+/* Waits until the condition `change` is signalled, or until the time us. The caller holds the
  * lock. */
 static void wait_until(struct planner *p, int64_t us)
 {
@@ -106,7 +107,7 @@ static void wait_until(struct planner *p, int64_t us)
 	pthread_cond_timedwait(&p->work, &p->lock, &t);
 }
 
-/* Pauses if the thread has waited for a processor for a quarter of its last burst. used_us: the
+/* Pauses if the thread had to wait for a processor during a quarter of its last burst. used_us: the
  * thread's processor time. */
 static void yield_processor(struct planner *p, int64_t used_us)
 {
@@ -151,7 +152,8 @@ static int64_t on_processor(void *arg)
 	return us;
 }
 
-/* Simulates and checks a plan that was found. If the plan breaks a rule, keeps only the reason. */
+/* Simulates and checks the plan that was found. If the plan breaks a rule, drops the plan and keeps
+ * the reason. */
 static void judge_plan(const struct planner_job *j, struct planned *a)
 {
 	struct check_options options = { .excluded = j->excluded };
@@ -202,7 +204,7 @@ static void search_plan(const struct planner_job *j, struct plan_request *q,
 }
 
 /* Returns true if the algorithm itself chose the plan's paths. A baseline that finds no paths of
- * its own answers with arbitrary legal paths, and reports that it has evaluated none. */
+ * its own answers with arbitrary legal paths, and reports that it has evaluated no plan. */
 static bool has_own_paths(const struct planned *a)
 {
 	return a->plan && a->plan->search.evaluations > 0;
@@ -231,8 +233,8 @@ static void say_why(const struct planned *a, const struct plan_request *q, char 
 		snprintf(out, 128, "has no paths of its own");
 }
 
-/* Plans by a baseline algorithm within its budget. If the baseline has found no paths of its own by
- * then, tries the substitutes that the request allows in turn. */
+/* Plans by a baseline algorithm within its budget. If the baseline finds no paths of its own, tries
+ * the substitutes that the request allows, one after another. */
 static void search_baseline(const struct planner *p, const struct planner_job *j,
 			    struct plan_request *q)
 {
@@ -331,8 +333,8 @@ static void append_answer(struct planner_job **list, struct planner_job *j)
 	*list = j;
 }
 
-/* Returns true if the search must be repeated: a request for the run has cancelled it, it was a
- * PLANNER_BASELINE, and no newer PLANNER_BASELINE waits. */
+/* Returns true if the search must be repeated. This is so for a PLANNER_BASELINE that a request for
+ * the run has cancelled, if no newer PLANNER_BASELINE waits. */
 static bool must_repeat(const struct planner *p, const struct planner_job *j)
 {
 	const struct planner_job *other = p->waiting;
@@ -369,8 +371,8 @@ static void serve_requests(struct planner *p)
 			continue;
 		}
 		append_answer(&p->answered, j);
-		/* The write wakes the loop, which takes the lock. Therefore the lock is released
-		 * first. */
+		/* The write wakes the loop, which then takes the lock. Releasing the lock first
+		 * saves the loop a wait. */
 		pthread_mutex_unlock(&p->lock);
 		/* The write cannot fail, because an eventfd counts to 2^64 - 2 */
 		(void)!write(p->event, &one, sizeof(one));
@@ -459,7 +461,8 @@ int planner_start_idle(struct planner **out, struct error *err)
 	return start_planner(out, true, err);
 }
 
-/* If a search does not end soon, its thread frees the planner when it ends. */
+/* Waits a short time for the running search. A search that takes longer frees the planner when it
+ * ends. */
 void planner_stop(struct planner *p)
 {
 	const int64_t until_us = clock_monotonic_us() + END_MOST_US;
@@ -510,8 +513,8 @@ static struct planner_job *job_new(const struct cluster *c, const struct planner
 	return j;
 }
 
-/* Drops the waiting requests of a kind, and cancels a running one of that kind, because a newer
- * request replaces them. */
+/* Drops the waiting requests of a kind, and cancels the running request if it is of that kind.
+ * Called because a newer request replaces them. */
 static void drop_older(struct planner *p, enum planner_kind kind)
 {
 	for (struct planner_job **at = &p->waiting; *at;) {
@@ -540,7 +543,7 @@ uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct pl
 	j->answer->kind = q->kind;
 	j->answer->formats = q->formats;
 	memcpy(j->answer->reason, j->reason, sizeof(j->reason));
-	/* The run waits for this plan, so its request is served before all others. */
+	/* The run waits for the answer, so this request is served before all others. */
 	if (q->kind == PLANNER_RUN) {
 		j->next = p->waiting;
 		p->waiting = j;
@@ -561,14 +564,16 @@ struct planned *planner_take(struct planner *p)
 	uint64_t n;
 
 	if (pthread_mutex_trylock(&p->lock) != 0)
-		return NULL; /* a thread of low priority may hold the lock for long */
+		/* the thread has a low priority and may hold the lock for long, so this function
+		 * does not wait */
+		return NULL;
 	j = p->answered;
 	if (j) {
 		p->answered = j->next;
 		a = j->answer;
 		j->answer = NULL;
 	} else if (read(p->event, &n, sizeof(n)) < 0) {
-		/* another call has already reset the event */
+		/* EAGAIN: another call has already reset the event */
 	}
 	pthread_mutex_unlock(&p->lock);
 	job_free(j);

@@ -1,13 +1,12 @@
 /* planner.h - searches for plans on a worker thread, so that the controller's loop never waits.
  *
  * Requests for the run are served first, all others in order. planner_fd becomes readable when
- * there are answers. A newer request replaces older ones of its kind: if they wait, they are
- * dropped, and if one is being searched, its search is cancelled. PLANNER_COMPARE is the exception:
- * every comparison gets its answer.
+ * there are answers. A newer request replaces older requests of its kind: the planner drops waiting
+ * ones and cancels the search for a running one. PLANNER_COMPARE is the exception: every comparison
+ * gets its answer.
  *
  * Baseline algorithms (all but PLAN_BEST) are planned as published: nodes run their tasks first
- * come, first served.
- */
+ * come, first served. */
 #ifndef CONTROLLER_PLANNER_H
 #define CONTROLLER_PLANNER_H
 
@@ -31,12 +30,14 @@ enum planner_kind {
 	PLANNER_PHASES /* an allocation of the nodes for each phase of the skip schedule */
 };
 
-/* Substitutes that a request allows if a baseline finds no paths of its own within its budget */
+/* Substitutes that a request allows for a baseline that finds no paths of its own within its
+ * budget */
 enum substitute {
-	SUBSTITUTE_ANY, /* a plan of any legal paths under the baseline's name */
+	SUBSTITUTE_ANY, /* a plan with arbitrary legal paths, under the baseline's name */
 	/* A plan with random paths (the algorithm dtfm-skip), for the conflict-based searches */
 	SUBSTITUTE_RANDOM,
-	SUBSTITUTE_BEST /* as SUBSTITUTE_RANDOM, and PLAN_BEST if that gives no plan either */
+	/* as SUBSTITUTE_RANDOM; if that gives no plan either, a plan by PLAN_BEST */
+	SUBSTITUTE_BEST
 };
 
 /* The answer to a request: a plan that passed the checker, with its trace */
@@ -53,10 +54,12 @@ struct planned {
 	struct tensor_formats formats; /* tensor formats for which the plan was made */
 	uint64_t epoch;                /* epoch in which the plan takes effect; 0 until then */
 	uint64_t iteration;        /* first iteration that runs by the plan */
-	/* Number of the exchange after which the plan can be used (struct exchange); 0: now */
+	/* The plan can be used after the exchange with this number (struct exchange); 0: it can be
+	 * used now */
 	uint32_t exchange;
 	/* Answer to PLANNER_PHASES: the stage of each node in each phase, n_phases x n_nodes; below
-	 * 0: none. Owned. NULL: no plan was found, and `infeasible` has the reason. */
+	 * 0: the node has no stage. Owned. NULL: no plan was found, and `infeasible` has the
+	 * reason. */
 	int *phase_stages;
 	struct plan **phase_plans; /* array of n_phases: the plan of each phase; owned */
 	int n_phases;
@@ -66,22 +69,23 @@ void planned_free(struct planned *p); /* p may be NULL */
 struct planner_request {
 	enum planner_kind kind;
 	int path_length;
-	/* Percent of the microbatches whose paths have the requested length; 0: all */
+	/* Percent of the microbatches that skip stages, so that their paths have the requested
+	 * length; 0: all */
 	int skip_share;
-	struct tensor_formats formats; /* tensor formats to which the cluster's times belong */
+	struct tensor_formats formats; /* tensor formats for which the cluster's times are valid */
 	enum plan_algorithm algorithm;
 	enum substitute substitute;
 	bool free_assignment, overlap_sync;
-	bool no_swaps; /* all paths visit stages in ascending order, even if they skip stages */
+	bool no_swaps; /* all paths visit stages in ascending order, also paths that skip stages */
 	/* array of n_nodes: nodes that the plan must not use; copied. NULL: none */
 	const bool *excluded;
 	const struct plan *from; /* plan from which the search starts; copied. NULL: none */
-	/* array of n_nodes: stages of the nodes after an exchange; NULL: those of the cluster */
+	/* array of n_nodes: stages of the nodes after an exchange; NULL: the cluster's stages */
 	const int *stages;
-	/* Number of the exchange after which the nodes have these stages; 0: none */
+	/* Number of the exchange after which the nodes have the stages in `stages`; 0: none */
 	uint32_t exchange;
-	/* Used by PLANNER_PHASES only. That request needs many searches, and budget_s is the time
-	 * of each. */
+	/* The following fields are only for PLANNER_PHASES. That request needs many searches, and
+	 * budget_s is the time of each search. */
 	const struct skip_schedule *schedule; /* copied; NULL for other kinds */
 	uint64_t iterations;                  /* length of the run in iterations */
 	bool stack;                           /* as in struct phase_plans_request */
@@ -92,11 +96,11 @@ struct planner_request {
 };
 
 int planner_start(struct planner **out, struct error *err);
-/* Starts a planner whose thread gives way to other threads: while they want its processor, it works
- * for a twentieth of the time at most. Its budgets are seconds of processor time. */
+/* Starts a planner whose thread gives way to other threads. While they want its processor, the
+ * thread works for at most a twentieth of the time. Its budgets are seconds of processor time. */
 int planner_start_idle(struct planner **out, struct error *err);
-/* Cancels all requests and frees the planner. Waits at most 0.3 s for a running search; a search
- * that takes longer frees its memory when it ends. p may be NULL. */
+/* Cancels all requests and frees the planner. Waits at most 0.3 s for a running search. A search
+ * that takes longer frees the planner when it ends. p may be NULL. */
 void planner_stop(struct planner *p);
 /* Returns a descriptor that becomes readable when there is an answer */
 int planner_fd(const struct planner *p);

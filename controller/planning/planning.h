@@ -23,13 +23,12 @@ struct planning {
 	struct planned *pending; /* plan that takes effect with the next iteration; NULL: none */
 	/* Number of the newest request for the run; 0: that request is answered */
 	uint64_t wanted_id;
-	/* Number of the request for a plan without the node that died last; 0: that request is
-	 * answered */
+	/* Number of the request for a plan without the node that died last; 0: it is answered */
 	uint64_t recovery_plan;
 	int64_t replanned_us; /* when a change last led to a request */
 	/* After the first answer, the planner will be asked for a better plan */
 	bool refine_wanted;
-	/* The newest request is only for a better plan, so the plan in force can be kept */
+	/* The newest request only asks for a better plan, so the plan in force can be kept */
 	bool only_if_better;
 	struct stage_choice *stage_choice; /* the choice of stages that is being made; NULL: none */
 	/* The controller chose the stages and their nodes, so the first plan keeps them. */

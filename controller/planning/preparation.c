@@ -1,16 +1,17 @@
-/* preparation.c - lets agents connect to one another before a plan needs these connections.
+/* preparation.c - makes agents connect to one another before a plan needs these connections.
  *
- * Opening sessions and connections takes up to seven round trips. If that happened in the first
- * iteration of a plan, that iteration would take several times as long as planned. As soon as a
- * plan is pending, the controller therefore names to each agent the nodes to which the agent will
- * send: the next nodes on its paths, the other replicas of its stage, and then, as far as
- * MSG_CONNECT_MOST permits, other replicas of the stages of its next nodes, which may replace them.
+ * Opening sessions and connections takes up to seven round trips. If agents opened them in the
+ * first iteration of a plan, that iteration would take several times as long as planned. As soon as
+ * a plan is pending, the controller therefore sends each agent a list of nodes to which the agent
+ * will send. First come the next nodes on the agent's paths, then the other replicas of its stage.
+ * As far as MSG_CONNECT_MOST permits, other replicas of the next nodes' stages follow, which may
+ * replace the next nodes.
+ *
  * Agents answer when a message has reached all nodes of the first two kinds. The pending plan waits
- * for these answers, but at most PATIENCE_US. A link that does not open then shows during the
- * iteration, as any failed link does.
+ * for these answers, but at most PATIENCE_US. If a link still does not open, the iteration finds
+ * this, as for any failed link.
  *
- * Nothing is prepared if links are emulated, because their times belong to a model.
- */
+ * Nothing is prepared if links are emulated, because their times belong to a model. */
 #include "controller/planning/preparation.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 #include "controller/members/member.h"
 #include "controller/planning/planning.h"
 
-/* Time for seven round trips of 250 ms, and some more for busy agents. */
+/* Time for seven round trips of 250 ms, and a quarter of a second for busy agents. */
 enum { PATIENCE_US = 2000000 };
 
 /* The nodes to which one agent has to connect. */
@@ -42,8 +43,8 @@ static void add(const struct planning *planning, struct list *l, int from, int t
 	l->of[l->n++] = (struct msg_connect_to){ (uint16_t)to, (uint8_t)use };
 }
 
-/* Adds the nodes to which the nodes on a path send tensors. Activations go forward and from the
- * last node back to the data node for the loss, and gradients return the same way. */
+/* Adds the nodes to which the nodes on a path send tensors. Activations go forward, and from the
+ * last node to the data node for the loss. Gradients go back along the same links. */
 static void add_path(const struct planning *planning, struct list *lists,
 		     const struct plan_microbatch *mb)
 {

@@ -1,13 +1,12 @@
 /* replan.c - sends the run's requests to the planner. answers.c handles the answers.
  *
  * After a change (a node is lost, joins or is marked, or the skip ratio changes) the controller
- * asks for a plan within a short budget, so that the plan is ready when the next iteration starts.
- * After this plan has arrived, the planner gets more time to improve it. Nodes that cannot be used
- * are excluded. The remaining data nodes take over the microbatches of excluded data nodes.
+ * requests a plan within a short budget, so that the plan is ready when the next iteration starts.
+ * After this plan has arrived, the planner gets more time to improve it. Requests exclude nodes
+ * that cannot be used. The remaining data nodes take over the microbatches of excluded data nodes.
  *
- * A baseline algorithm (--algorithm) is asked once with its whole budget, because a second request
- * would give the same plan.
- */
+ * A baseline algorithm (--algorithm) gets its whole budget in one request, because a second request
+ * would give the same plan. */
 #include "controller/planning/replan.h"
 
 #include <stdio.h>
@@ -20,12 +19,12 @@
 #include "controller/planning/request.h"
 #include "controller/planning/spares.h"
 
-/* Longest wait for a plan, as a share of an iteration's time */
+/* Longest time for which an iteration waits for a plan, as a share of an iteration's time */
 static const double short_wait = 0.05;
 
 /* Requests a plan for the run. If an exchange is prepared, the plan is for the stages after the
- * exchange. The search starts from the plan `from`. If this is NULL, or its nodes have changed
- * stages, the search starts from the plan that fits best. */
+ * exchange. The search starts from the plan `from`. If `from` is NULL, or its nodes have changed
+ * stages, the search starts from the stored plan that fits best. */
 static void ask_planner(struct planning *planning, double best_s, const struct plan *from)
 {
 	const struct exchange *x = &planning->targets.exchange;
@@ -48,7 +47,7 @@ static void ask_planner(struct planning *planning, double best_s, const struct p
 	planning->wanted_id = replan_send(planning->members, planning->planner, &q);
 }
 
-/* Returns true if the run can begin with m. The supervisor of an embedded cluster starts only its
+/* Returns true if the first plan may use m. The supervisor of an embedded cluster starts only the
  * first MIN agents (--agents MIN..MAX). An emulated cluster is planned before its agents join. */
 static bool begins_with(const struct planning *planning, const struct member *m)
 {

@@ -1,8 +1,7 @@
 /* request.c - fills in requests to the planner, and checks whether a plan still fits the run.
  *
- * A plan names nodes, stages and links as they were when it was requested. Nodes change stages,
- * leave and are marked meanwhile. Therefore a plan is checked here before it is used.
- */
+ * A plan names nodes, stages and links as they were when it was requested. Nodes may meanwhile
+ * change stages, leave or be marked. Therefore this module checks a plan before it is used. */
 #include "controller/planning/request.h"
 
 #include "controller/members/capacity.h"
@@ -13,7 +12,7 @@
 #include "controller/planning/planner.h"
 #include "controller/run/record.h"
 
-/* A stage with less work than this is too small to show its node's speed */
+/* In a stage with less work than this, times are too short to show its node's speed */
 static const double least_work = 0.1;
 
 bool planned_uses(const struct planned *p, uint16_t node)
@@ -26,7 +25,7 @@ bool planned_uses(const struct planned *p, uint16_t node)
 	return false;
 }
 
-/* Returns true if no path of the plan uses a failed link. */
+/* Returns true if no link on the plan's paths has failed. */
 static bool links_are_there(const struct members *members, const struct plan *plan)
 {
 	for (uint32_t k = 0; k < members->failed_links.n; k++) {
@@ -88,9 +87,9 @@ void drift_set_times(struct run *run, const struct member *m)
 		n->loss_s = m->compute.alone_loss_s * m->compute.pace;
 }
 
-/* Computes the times of one unit of work from the times measured when the stage was built. Stage 0
- * without layers does not show the node's speed: its passes are too short, because most of its time
- * goes into the loss. */
+/* Computes the times for one unit of work from the times measured when the stage was built. A stage
+ * 0 without layers does not show the node's speed: most of its time is the loss, and its passes are
+ * too short. */
 static void time_alone(const struct run *run, struct member_compute *w, double work)
 {
 	w->alone_loss_s = w->loss_s;

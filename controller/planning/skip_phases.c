@@ -1,10 +1,12 @@
 /* skip_phases.c - follows the run's skip schedule.
  *
- * A phase changes the number of skipped stages as the operator's command does, but at a known
- * iteration. The controller requests the plan during the iteration before the phase, and the search
- * starts from a plan made ahead in idle time. Therefore no iteration has to wait for the plan. An
- * operator's change of the skip ratio holds until the next phase begins. A phase that visits stages
- * which start from trained stages begins later if the copies are not ready (weights/stacking.c). */
+ * A phase changes the number of skipped stages at a known iteration, as the operator's command does
+ * at any time. The controller requests the plan during the iteration before the phase. The search
+ * starts from a plan made ahead in idle time, so no iteration has to wait for the plan. An
+ * operator's change of the skip ratio holds until the next phase begins.
+ *
+ * Some stages start from copies of trained stages (weights/stacking.c). If the copies are not
+ * ready, the phase that first visits such stages begins later. */
 #include "controller/planning/skip_phases.h"
 
 #include <errno.h>
@@ -22,7 +24,7 @@ static uint32_t length_of(const struct run *run, uint32_t phase)
 	return (uint32_t)run->cluster->n_stages - run->wanted.schedule.phases[phase].skip;
 }
 
-/* Returns the number of stages of a path that visits only those that are never skipped. */
+/* Returns the length of a path that visits only the stages that are never skipped. */
 static uint32_t least_length(const struct run *run)
 {
 	return (uint32_t)(run->cluster->n_stages - cluster_most_skipped(run->cluster));
@@ -54,7 +56,7 @@ bool skip_phases_planned(const struct run *run)
 	       p->skip_share == (int)run->wanted.skip_share;
 }
 
-/* Finds out whether the stages that may be skipped still have to start from copies of trained
+/* Finds out whether the stages that may be skipped have yet to start from copies of trained
  * stages. */
 static int find_stack(struct run *run, struct error *err)
 {
@@ -67,8 +69,8 @@ static int find_stack(struct run *run, struct error *err)
 	return rc;
 }
 
-/* Returns the phase in which the next iteration will be. A phase that needs stages started from
- * trained stages waits until they can start. */
+/* Returns the phase of the next iteration. A phase with stages that start from trained stages waits
+ * until they can start. */
 static uint32_t next_phase(const struct run *run)
 {
 	const struct wanted *w = &run->wanted;
@@ -94,8 +96,8 @@ static int check_stack(const struct run *run, struct error *err)
 			 cluster_most_skipped(run->cluster));
 }
 
-/* Refuses a share of skipping microbatches for the published baselines, because these give all
- * microbatches paths of one length. */
+/* Refuses a share of skipping microbatches for the published baselines, because all of a baseline's
+ * microbatches have paths of one length. */
 static int check_share(const struct run *run, struct error *err)
 {
 	bool shares = run->wanted.skip_share > 0;

@@ -3,10 +3,11 @@
  * Two kinds of nodes wait. A late node is a spare if enough nodes work (--agents MIN..MAX) and it
  * would not shorten the iteration. A node that failed often is used last, so that its next failure
  * costs nothing. A spare is a replica like any other: it has the weights of each commit and takes
- * part in the sums. No microbatch visits it while its stage has another replica.
+ * part in the sums. No microbatch visits it while its stage has another replica that plans use.
  *
- * When a plan loses a node, a spare of the same stage takes the node's place in the next plan. No
- * weights move for that. The first plan without the lost node already uses the spare. */
+ * When a plan loses a node, a spare of the same stage replaces the node in the next plan. The spare
+ * already has the weights, so none are sent, and the first plan without the lost node already uses
+ * the spare. */
 #include "controller/planning/spares.h"
 
 #include <stdio.h>

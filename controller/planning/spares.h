@@ -11,28 +11,30 @@ struct planned;
 /* The spares that a plan may use. */
 enum spares_kind {
 	SPARES_NONE,
-	SPARES_LATE, /* those that joined when enough nodes worked, and did not fail often */
+	SPARES_LATE, /* spares that joined when enough nodes worked, and did not fail often */
 	SPARES_ALL
 };
 
-/* Returns true if plans do not use m: it is a spare, and its stage has another replica that plans
- * use. */
+/* Returns true if plans do not use m because it is a spare and its stage has another replica that
+ * plans use. */
 bool spares_wait(const struct members *members, const struct member *m);
-/* Returns true if a spare of this kind waits. */
+/* Returns true if some spare of this kind waits. */
 bool spares_any(const struct members *members, enum spares_kind kind);
-/* Marks the waiting spares that the plan must not use in excluded (n). */
+/* Sets the entries of `excluded` (n) for the waiting spares that the plan must not use. used: the
+ * spares that it may use. */
 void spares_exclude(const struct members *members, enum spares_kind used, bool *excluded);
 /* Decides whether m, which is about to become a replica, waits as a spare. The decision is saved,
  * so that a resumed run does not use the spare at once. */
 void spares_admit(struct members *members, struct member *m);
-/* Returns the spare that takes gone's place when gone is lost, provided that the plan in force uses
- * gone (spares_replace). NULL: gone's stage has no spare. */
+/* Returns the spare that replaces `gone` when `gone` is lost, if the plan in force uses `gone`
+ * (spares_replace). NULL: the stage has no spare. */
 const struct member *spares_for(const struct members *members, const struct member *gone);
 /* Lets plans use a spare instead of gone, a node that the next plan cannot use. Changes nothing if
  * the plan in force does not use gone, or a spare has taken gone's place since this plan began. A
  * resumed run has no plan at first: gone was in use unless gone was a spare. */
 void spares_replace(struct members *members, struct member *gone);
-/* Notes that plans use the spares in this plan from now on, until these fail again. */
+/* Records that plans use the spares in this plan from now on. This ends for a spare when it fails
+ * again. */
 void spares_use(struct members *members, const struct planned *p);
 /* Lets plans use all spares. Returns false if none waits. */
 bool spares_use_all(struct members *members);

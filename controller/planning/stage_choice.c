@@ -1,5 +1,5 @@
-/* stage_choice.c - the thread that chooses stages, and the words for its answer (stage_choice.h).
- */
+/* stage_choice.c - the thread that chooses stages, and the texts that describe its answer
+ * (stage_choice.h). */
 #include "controller/planning/stage_choice.h"
 
 #include <errno.h>
@@ -36,7 +36,8 @@ struct stage_choice {
 
 /* ---- the thread ---- */
 
-/* The clock of a choice. If the choice is cancelled, the clock says that its time is over. */
+/* The clock that limits a choice. After a cancellation this function returns a time at which the
+ * choice's time is over. */
 static int64_t read_clock(void *arg)
 {
 	struct stage_choice *c = arg;
@@ -213,8 +214,9 @@ void stage_choice_describe(const struct stage_choice *c, int rank, char out[STAG
 		used += write_nodes(c->question, x, s, out + used, STAGE_CHOICE_TEXT - used);
 }
 
-/* Returns the reason why the choice left the node out. One reason is given for all nodes of a kind,
- * so the reason may be that of the node with the most similar speed. NULL: there is no reason. */
+/* Returns the reason why the choice left the node out. The choice gives one reason for all nodes of
+ * a kind. The reason may therefore have been found for another node of similar speed. NULL: there
+ * is no reason. */
 static const struct choice_left_out *reason_for(const struct stage_choice *c, int node)
 {
 	const struct fleet *f = c->question->fleet;

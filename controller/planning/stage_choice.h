@@ -1,7 +1,8 @@
-/* stage_choice.h - chooses the stages of a run on a thread of its own, and says why in words.
+/* stage_choice.h - chooses the stages of a run on a thread of its own, and describes the reasons as
+ * text.
  *
- * The choice is that of `skippipe plan --fleet` (schedule/fleet/choose.h), made for the members as
- * they are. It takes seconds, so that the controller's loop must not wait for it. */
+ * The choice is made as by `skippipe plan --fleet` (schedule/fleet/choose.h), but for the run's
+ * present members. It takes seconds, and the controller's loop must not wait for it. */
 #ifndef CONTROLLER_PLANNING_STAGE_CHOICE_H
 #define CONTROLLER_PLANNING_STAGE_CHOICE_H
 
@@ -25,15 +26,16 @@ int stage_choice_start(struct stage_question *q, double budget_s, int threads,
 void stage_choice_free(struct stage_choice *c);
 bool stage_choice_is_done(const struct stage_choice *c);
 
-/* The functions below are for a choice that is done. */
+/* The functions below may only be called once the choice is done. */
 
 /* Returns the result of the function choose, with its message in *err. */
 int stage_choice_result(const struct stage_choice *c, struct error *err);
 const struct stage_question *stage_choice_question(const struct stage_choice *c);
-/* Returns the candidate with this rank, counted from 0; NULL: there are fewer. A candidate with a
- * single stage uses all nodes, because a run with one stage has a data shard for each node. */
+/* Returns the candidate with this rank, counted from 0; NULL: there are fewer candidates. A
+ * candidate with a single stage uses all nodes, because a run with one stage has a data shard for
+ * each node. */
 const struct candidate *stage_choice_candidate(const struct stage_choice *c, int rank);
-/* Returns the seconds of an iteration with the present stages, by the same simulation as for the
+/* Returns the seconds of an iteration with the present stages, simulated in the same way as for the
  * candidates. INFINITY: there are no present stages, or no plan for them. */
 double stage_choice_present_s(const struct stage_choice *c);
 /* Returns the seconds of an iteration with the stages of stage_question_compare, otherwise like
@@ -44,8 +46,8 @@ double stage_choice_elapsed_s(const struct stage_choice *c);
 /* Writes a text such as "3 stages of 4,4,4 layers, 0.512 s an iteration: S0 n00 n01, S1 n02,
  * ...". */
 void stage_choice_describe(const struct stage_choice *c, int rank, char out[STAGE_CHOICE_TEXT]);
-/* Writes why the best candidate leaves a node out. Returns the node's number in the run; -1: there
- * is no such node. i: index of the left-out node, from 0. */
+/* Writes why the best candidate leaves a node out. i: index among the left-out nodes, from 0.
+ * Returns the node's number in the run; -1: i is too large. */
 int stage_choice_left_out(const struct stage_choice *c, int i, char out[STAGE_CHOICE_TEXT]);
 
 #endif

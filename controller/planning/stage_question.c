@@ -1,8 +1,8 @@
 /* stage_question.c - describes the connected members as a fleet (stage_question.h).
  *
  * The code in schedule/ that chooses stages needs the speed and the memory of each card, and the
- * links between the cards. Members report their memory; their speed and links were measured, or are
- * those of the emulated cluster. */
+ * links between the cards. Members report their memory. Their speeds and links were measured or, in
+ * an emulated cluster, are given. */
 #include "controller/planning/stage_question.h"
 
 #include <errno.h>
@@ -18,19 +18,19 @@
 #include "model/shape.h"
 
 enum {
-	/* Work of a forward and a backward pass, in forward passes: a backward pass does twice the
-	 * work */
+	/* Work of a forward and a backward pass together, as a multiple of a forward pass: a
+	 * backward pass does twice the work */
 	PASSES = 3,
-	/* Number of activations that an agent may hold beside its stage, for each microbatch of an
-	 * iteration: outputs and gradients that may have to be sent again, and tensors that wait or
-	 * arrived early */
+	/* Number of activations that an agent may hold outside its stage, for each microbatch of an
+	 * iteration. These are outputs and gradients that may have to be sent again, and tensors
+	 * that wait or arrived early */
 	HELD = 4
 };
 
 /* Shares of the free memory that a stage may take. The share of a CPU's memory is smaller, because
  * other programs use it too. */
 static const double cpu_share = 0.7, gpu_share = 0.95;
-/* In bytes/s, of links on which the time of the bytes is unknown */
+/* Bandwidth, in bytes/s, that is assumed for a link if its cluster only gives a delay */
 static const double unknown_bandwidth = 1e9;
 static const double least_s = 1e-9, enough_bytes = 1e15;
 
@@ -49,8 +49,8 @@ static bool all_in_bf16(const struct members *members)
 	return true;
 }
 
-/* Returns true if the member may have a stage. This includes members that an earlier choice has
- * left out. */
+/* Returns true if the choice may give the member a stage. Members that an earlier choice has left
+ * out may get one again. */
 static bool may_take_part(const struct members *members, const struct member *m)
 {
 	const struct cluster_node *n = &members->run->cluster->nodes[m->id];
@@ -62,8 +62,8 @@ static bool may_take_part(const struct members *members, const struct member *m)
 	       (!m->is_marked || m->assigned.is_left_out);
 }
 
-/* Returns how much longer tasks take because the agents of one machine share its cores, or those of
- * one GPU share the GPU. 1: its pace says so already. */
+/* Returns the factor by which tasks take longer because agents share the cores of their machine or
+ * a GPU. 1: the member's pace already includes this. */
 static double crowding(const struct members *members, const struct member *m)
 {
 	double threads = 0, agents = 0;
@@ -96,7 +96,7 @@ static double speed_of(const struct members *members, const struct member *m,
 	return PASSES * shape->layer_flop * shape->batch * layers / fmax(seconds, least_s);
 }
 
-/* Returns the bytes that a stage on the member may take. Members that did not report their memory
+/* Returns how many bytes a stage on the member may take. Members that did not report their memory
  * count as having enough. */
 static double memory_of(const struct members *members, const struct member *m)
 {
@@ -115,7 +115,7 @@ static void fill_machine(const struct members *members, const struct member *m,
 	e->memory_bytes = memory_of(members, m);
 }
 
-/* A link's latency is its delay without the time that the bytes take. */
+/* The latency of a link is its delay without the part for the bytes. */
 static void fill_links(const struct cluster *c, struct stage_question *q)
 {
 	double bytes = q->shape.activation_bytes * q->shape.batch;
@@ -154,7 +154,8 @@ static void fill_present(const struct members *members, struct stage_question *q
 	}
 }
 
-/* If microbatches skip stages in the run, they skip the same share of the stages in the choice. */
+/* If microbatches of the run skip stages, the choice assumes that the same share of its stages is
+ * skipped. */
 static void fill_frame(const struct members *members, int n_microbatches, struct stage_question *q)
 {
 	const struct run *run = members->run;
@@ -172,8 +173,9 @@ static void fill_frame(const struct members *members, int n_microbatches, struct
 	};
 }
 
-/* Agents decide themselves what they recompute, so the choice does not consider it. Tensors beside
- * the stage are in the machine's memory. A stage on a CPU is in the same memory. */
+/* Agents decide themselves whether they recompute activations, so the choice does not consider
+ * this. Tensors outside the stage are in the machine's memory. A stage on a CPU is in the same
+ * memory. */
 static void fill_shape(const struct members *members, int n_microbatches,
 		       struct model_shape *shape)
 {

@@ -1,7 +1,7 @@
 /* stage_question.h - the input for choosing how the members are best divided into stages: the
  * connected members described as a fleet, the model, and the present stages for comparison.
  *
- * A question is a copy. A thread can make the choice from this copy while the members change
+ * A question is a copy of this data, so a thread can make the choice while the members change
  * (stage_choice.h). */
 #ifndef CONTROLLER_PLANNING_STAGE_QUESTION_H
 #define CONTROLLER_PLANNING_STAGE_QUESTION_H
@@ -20,7 +20,7 @@ struct stage_question {
 	struct model_shape shape;
 	struct candidate_frame frame; /* borrows the fields fleet and shape */
 	int n_stages;                 /* wanted number of stages; 0: any number */
-	/* The run's present stages. `seconds` is INFINITY until a plan for them was made. */
+	/* The run's present stages. `seconds` is INFINITY until they have been planned. */
 	struct candidate present;
 	bool has_present; /* false: the run has no stages yet */
 	/* Stages to compare with the present ones, without a choice. `seconds` is INFINITY until a
@@ -29,9 +29,9 @@ struct stage_question {
 	bool has_wanted;
 };
 
-/* Makes the question for all connected members except those that the operator, or the controller
- * because of a fault, has excluded. n_microbatches: number of microbatches in an iteration.
- * -EINVAL: no member's speed is known. The caller frees *out. */
+/* Makes the question for all connected members that are not excluded, by the operator or by the
+ * controller because of a fault. n_microbatches: number of microbatches in an iteration. -EINVAL:
+ * no member's speed is known. The caller frees *out. */
 int stage_question_new(const struct members *members, int n_microbatches,
 		       struct stage_question **out, struct error *err);
 /* Changes the question: how long does an iteration take with the present stages, and with these?

@@ -1,9 +1,8 @@
-/* recorded_run.c - reads a recorded run from its store and puts it on one timeline.
+/* recorded_run.c - reads a recorded run from its store and orders it by time.
  *
- * A replay moves a cursor over a list of happenings in the order of time. The store keeps its
- * rows separately for each kind, with times of several clocks. This module checks the stored
- * description of the run and its nodes, lets recorded_run_rows.c read the rows, and sorts the
- * happenings. */
+ * A replay moves a cursor over a list of happenings in the order of time. The store keeps its rows
+ * separately for each kind, with times of several clocks. This module checks the stored description
+ * of the run and its nodes, lets recorded_run_rows.c read the rows, and sorts the happenings. */
 #include "controller/replay/recorded_run.h"
 
 #include <errno.h>
@@ -34,7 +33,7 @@ static int load_numbers(int *to, uint32_t n, const json_t *from, int most)
 	return 0;
 }
 
-/* Reads the run's settings from the state that a restarted controller resumes from (resume.c). */
+/* Reads the run's settings from the state that a controller saves for its restart (resume.c). */
 static int load_saved(struct recorded_run *r, struct error *err)
 {
 	int stages[MSG_NODES], path_length = 0, every, batches, rc;
@@ -71,7 +70,7 @@ static int load_saved(struct recorded_run *r, struct error *err)
 	return 0;
 }
 
-/* Converts bytes_s to the times of fp32. The record of a run with measured links has the times of
+/* Converts bytes_s to the times for fp32. The record of a run with measured links has the times for
  * the run's first format. */
 static void restore_bytes(struct cluster *c, const char *recorded)
 {
@@ -147,8 +146,8 @@ static int by_time(const void *a, const void *b)
 	return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Sorts the happenings by time. Rows of one kind keep their order. If a row's time is earlier than
- * that of a row before it, because clocks disagree, the row gets the later time. */
+/* Sorts the happenings by time. Rows of one kind keep their order. If clocks disagree, a row may
+ * have an earlier time than the row before it. It then gets that row's time. */
 static void keep_order(struct recorded_run *r)
 {
 	int64_t latest[HAPPENED_HEAL + 1];
@@ -156,8 +155,8 @@ static void keep_order(struct recorded_run *r)
 
 	for (int k = 0; k <= HAPPENED_HEAL; k++)
 		latest[k] = INT64_MIN;
-	/* At this point the happenings are still in the order of reading, and each kind is ordered
-	 * by its index. */
+	/* The happenings are still in the order in which they were read, so each kind is ordered by
+	 * its index. */
 	for (size_t i = 0; i < r->happenings.n; i++) {
 		struct happening *h = &r->happenings.list[i];
 

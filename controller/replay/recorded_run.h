@@ -1,14 +1,14 @@
-/* recorded_run.h - a recorded run, read from its store onto one timeline.
+/* recorded_run.h - a recorded run, read from its store and ordered on one timeline.
  *
  * The store's rows have times from two clocks. Tasks carry the controller's monotonic time. Notes,
- * validations and faults carry wall time. Moments carry both, and so relate the clocks to each
- * other. The timeline is the monotonic clock of the first controller. If a restarted controller has
- * another monotonic clock, because it runs on another machine, its times are shifted by the wall
- * clocks. Rows of one kind are in the order of their time, even if their clocks disagree.
+ * validations and faults carry wall time. Moments carry both times, and so relate the clocks to
+ * each other. The timeline is the monotonic clock of the first controller. If a restarted
+ * controller has another monotonic clock, because it runs on another machine, its times are shifted
+ * by means of the wall clocks. Rows of one kind are in the order of their time, even if their
+ * clocks disagree.
  *
- * A recorded run holds the rows that were in the store when it was read. While the run goes on, the
- * recorded run is read again.
- */
+ * A recorded run holds the rows that were in the store when it was read. While the run continues,
+ * the server reads the recorded run again. */
 #ifndef CONTROLLER_RECORDED_RUN_H
 #define CONTROLLER_RECORDED_RUN_H
 
@@ -33,8 +33,7 @@ enum happening_kind {
 struct happening {
 	int64_t at_us;
 	uint8_t kind; /* enum happening_kind */
-	/* index into the array of this kind of happening; HEAL and FAULT: into the array of
-	 * faults */
+	/* index into the array for this kind; HEAL and FAULT share the array of faults */
 	uint32_t index;
 };
 
@@ -49,8 +48,8 @@ struct recorded_node { /* a change of a node's state */
 
 struct recorded_belief { /* a correction of the times that plans assume, in plan seconds */
 	uint16_t node;
-	/* -1: the row corrects the task times of `node`; otherwise forward_s is the delay from
-	 * `node` to this node */
+	/* -1: `node` has these task times; otherwise forward_s is the delay from `node` to this
+	 * node */
 	int32_t to;
 	double forward_s, backward_s, loss_s;
 };
@@ -83,13 +82,13 @@ struct recorded_run {
 	struct store *store;         /* borrowed until recorded_run_free */
 	const struct store_run *run; /* owned by the store */
 	struct cluster *cluster;     /* the cluster, with each node in its newest stage */
-	/* The first controller of the newest part of the run (model/files/run_parts.h). Stages and
-	 * plans of earlier controllers are those of another cut, and not shown. */
+	/* The first controller of the newest part of the run (model/files/run_parts.h). Earlier
+	 * controllers ran with other stages, so their stages and plans are not shown. */
 	uint64_t first_writer;
 	uint64_t parameters;
 	char model[64];              /* the model's name as consoles show it */
 	uint16_t layers[MSG_STAGES]; /* number of layers of each stage */
-	/* Part of the bytes, as in struct model_config; 0: not a rehearsal */
+	/* Divisor of the bytes of tensors, as in struct model_config; 0: not a rehearsal */
 	uint32_t rehearsal;
 	uint64_t iterations_wanted; /* length of the run in iterations; 0: no limit */
 	double time_scale, unit_s;
@@ -102,15 +101,15 @@ struct recorded_run {
 	LIST(struct msg_see_iteration) iterations;
 	LIST(struct msg_see_validation) validations;
 	LIST(struct msg_see_note) notes;
-	LIST(struct msg_see_fault) faults; /* faults, each as it was while active */
+	LIST(struct msg_see_fault) faults; /* faults, each as it was when it was active */
 	LIST(struct recorded_plan) plans;
 	LIST(struct recorded_node) nodes; /* the changes of all nodes' states */
 	LIST(struct recorded_gpu) gpus;
 	LIST(struct recorded_device) devices;
 	LIST(struct recorded_phase) phases;
 	LIST(struct recorded_belief) beliefs;
-	/* For each iteration: the timeline's time minus the clock with which its tasks were
-	 * recorded */
+	/* For each iteration: how much to add to the times of its tasks to get times on the
+	 * timeline */
 	int64_t *shifts;
 
 	LIST(struct happening) happenings; /* sorted by time */
@@ -120,11 +119,11 @@ struct recorded_run {
 
 /* Reads a recorded run from an open store, which the caller closes after recorded_run_free.
  * -ENODATA: nothing has happened in the run yet. -EINVAL: the stored rows contradict each other.
- * Other errors are the store's. */
+ * Other errors come from the store. */
 int recorded_run_read(struct recorded_run **out, struct store *store, struct error *err);
 void recorded_run_free(struct recorded_run *r); /* r may be NULL */
-/* Returns 1 if the store has rows that are newer than the recorded run, 0 if it has not, or a
- * negative errno. */
+/* Returns 1 if the store has rows that are newer than the recorded run, 0 if not, or a negative
+ * errno. */
 int recorded_run_grew(const struct recorded_run *r, struct error *err);
 
 /* Reads the task events of a committed iteration, sorted by time on the timeline. The caller frees

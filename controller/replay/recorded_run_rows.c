@@ -1,9 +1,9 @@
 /* recorded_run_rows.c - reads the store's rows and puts each of them on the timeline.
  *
  * Most rows have either a wall time or the monotonic time of their controller. A controller on
- * another machine has another monotonic clock. Rows of the kind "moment" have both times. Each
- * serves as an anchor: a row with a wall time is placed relative to the newest anchor that is not
- * later. */
+ * another machine has another monotonic clock. Rows of the kind "moment" have both times. Each such
+ * row serves as an anchor: a row with only a wall time is placed relative to the newest anchor that
+ * is not later. */
 #include "controller/replay/recorded_run_rows.h"
 
 #include <errno.h>
@@ -25,7 +25,7 @@ struct reading {
 	struct recorded_run *r;
 	LIST(struct anchor) anchors;
 	size_t at_anchor;
-	uint64_t writer;  /* controller that wrote the newest moment that was read */
+	uint64_t writer;  /* the controller that wrote the newest moment read so far */
 	int64_t shift_us; /* added to a time of that controller to get the time on the timeline */
 	/* array of n_iterations: newest start of each iteration; INT64_MIN: not recorded */
 	int64_t *started;
@@ -57,9 +57,9 @@ static int64_t timeline_of_wall(struct reading *g, int64_t wall_us)
 	return wall_us - a[g->at_anchor].wall_us + a[g->at_anchor].timeline_us;
 }
 
-/* Chooses the time shift for a controller from which no row was read before. Controllers on one
- * machine share its monotonic clock, and small differences are drift of the wall clock. Only a
- * controller on another machine, or after a reboot, needs another shift. */
+/* Chooses the time shift for a controller when its first row is read. Controllers on one machine
+ * share its monotonic clock, and small differences are drift of the wall clock. Only a controller
+ * on another machine, or after a reboot, needs another shift. */
 static void take_writer(struct reading *g, const struct store_moment *m)
 {
 	static const int64_t same_clock_us = 1000000;
@@ -309,7 +309,7 @@ static int see_fault(void *context, const struct store_fault *f)
 
 	if (kind < 0)
 		return 0;
-	/* A kill is over at once, so it never counts as an active fault. */
+	/* A kill has no duration, so it never counts as an active fault. */
 	if (!fault_describe((unsigned)kind)->for_good)
 		add_happening(r, at_us, HAPPENED_FAULT, r->faults.n);
 	if (f->ended_wall_us != 0)
@@ -326,7 +326,7 @@ static int see_fault(void *context, const struct store_fault *f)
 
 /* ---- commits in time ---- */
 
-/* Places the commits on the timeline, and computes the figures that the store does not have. */
+/* Puts the commits on the timeline, and computes the figures that the store does not have. */
 static void place_commits(struct reading *g)
 {
 	struct recorded_run *r = g->r;

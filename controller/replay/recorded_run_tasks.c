@@ -1,8 +1,8 @@
 /* recorded_run_tasks.c - reads an iteration's tasks, its plan and its cluster.
  *
- * Most of a recorded run consists of tasks. They are therefore read one iteration at a time, when
- * a cursor reaches the iteration. The store keeps one row for each task, but a console expects the
- * events of a live run. Therefore each row is split into the wait, the start and the end, and the
+ * Most rows of a recorded run are tasks. They are therefore read one iteration at a time, when a
+ * cursor reaches the iteration. The store has one row for each task, but a console expects the
+ * events of a live run. Therefore each row is split into three events, wait, start and end, and the
  * slots in use are counted again. */
 #include "controller/replay/recorded_run.h"
 
@@ -73,8 +73,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Counts the slots in use on a node after each event. A microbatch takes a slot from the start of
- * its forward task to the end of its backward task. If a node starts the forward task again, the
- * microbatch has been restarted, and its slots are freed on all nodes. */
+ * its forward task to the end of its backward task. If a node starts the same forward task again,
+ * the microbatch was restarted, which frees its slots on all nodes. */
 static int count_slots(const struct recorded_run *r, struct msg_task_event *events, uint32_t n)
 {
 	size_t microbatches = (size_t)r->run->n_shards * r->run->per_shard;
@@ -170,7 +170,8 @@ struct tensor_formats recorded_run_formats(const struct recorded_run *r, size_t 
 		    : r->run->formats;
 }
 
-/* A restarted controller starts from the described cluster, without the corrections made before. */
+/* A restarted controller starts from the cluster as described, without the corrections of earlier
+ * controllers. */
 struct cluster *recorded_run_cluster(const struct recorded_run *r, size_t upto)
 {
 	struct cluster *c = cluster_copy(r->cluster);

@@ -1,10 +1,9 @@
 /* replay.c - moves a cursor over a recorded run and keeps the state at the cursor.
  *
  * A recorded run is a list of happenings in the order of time. The state at a time is the result of
- * applying all happenings up to that time. To move forward, the replay applies the happenings from
- * the cursor on. To move back, it starts from the beginning. The tasks of an iteration are read
- * from the store when the cursor reaches the iteration.
- */
+ * applying all happenings up to that time. To move forward, the replay applies the happenings after
+ * the cursor. To move back, it applies them again from the beginning. The tasks of an iteration are
+ * read from the store when the cursor reaches the iteration. */
 #include "controller/replay/replay.h"
 
 #include <errno.h>
@@ -68,7 +67,7 @@ static void rewind_all(struct replay *r)
 	forget_tasks(r);
 }
 
-/* Returns true if the iteration continues when PHASE_COMPUTING follows the phase `before`. */
+/* Returns true if PHASE_COMPUTING after the phase `before` continues the same iteration. */
 static bool still_under_way(enum run_phase before)
 {
 	return before == PHASE_COMPUTING || before == PHASE_REDUCING || before == PHASE_STALLED;
@@ -112,7 +111,7 @@ static void fold_belief(struct replay *r, const struct recorded_belief *b)
 	struct cursor_node *s = &r->nodes[b->node];
 
 	if (b->to >= 0)
-		return; /* corrections of links are applied later, by recorded_run_cluster */
+		return; /* recorded_run_cluster applies corrections of links later */
 	s->forward_s = b->forward_s;
 	s->backward_s = b->backward_s;
 	s->loss_s = b->loss_s;
@@ -188,8 +187,8 @@ static void fold_event(struct replay *r, const struct msg_task_event *e)
 /* ---- moving the cursor ---- */
 
 /* Applies the task events up to a time, and emits them if emit is not NULL. Once the iteration is
- * committed, all its events are applied. Agents' clocks are known only roughly, so an event may
- * seem to be later than the commit. */
+ * committed, applies all its events. Agents' clocks are known only roughly, so an event may seem to
+ * be later than the commit. */
 static int pass_events(struct replay *r, int64_t until_us, replay_emit emit, void *context,
 		       struct error *err)
 {
@@ -210,7 +209,7 @@ static int pass_events(struct replay *r, int64_t until_us, replay_emit emit, voi
 }
 
 /* Applies all happenings up to cursor_us in order. Continues after an error, and returns the first
- * error. If emit is NULL, no messages are emitted, and only the last iteration's tasks are read. */
+ * error. If emit is NULL, emits no messages, and reads only the tasks of the last iteration. */
 static int move_cursor(struct replay *r, int64_t cursor_us, replay_emit emit, void *context,
 		       struct error *err)
 {
@@ -337,7 +336,7 @@ int64_t replay_pace_step(struct replay_pace *p, int64_t real_us)
 
 /* Sets the stages of the cluster's nodes at the cursor. A node that the plan does not use keeps the
  * stage that it had at that time, if this stage has room. If nodes have moved between two phases,
- * the sizes of the stages are those after the moves. */
+ * the stages have the sizes after the moves. */
 static void pin_stages(const struct replay *r, struct cluster *c)
 {
 	int stage_of[MSG_NODES], all[MSG_NODES], left[MSG_STAGES];

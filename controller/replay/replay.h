@@ -13,9 +13,8 @@
  * that agents only report in heartbeats (process sizes, links, resent messages) are not recorded
  * and stay 0. The loss is recorded per iteration, not per microbatch.
  *
- * Functions return 0, or a negative errno with *err if the store could not be read. In that case
- * some messages are missing, but the replay can go on.
- */
+ * Functions return 0, or a negative errno with *err if the store could not be read. After an error
+ * some messages are missing, but the caller may continue the replay. */
 #ifndef CONTROLLER_REPLAY_H
 #define CONTROLLER_REPLAY_H
 
@@ -27,15 +26,16 @@ struct replay; /* opaque */
 struct replay_pace {
 	double speed;    /* multiple of real time, > 0 */
 	bool stopped;
-	double carry_us; /* fraction of a microsecond left over from the last step */
+	/* fraction of a microsecond that replay_pace_step carries to the next step */
+	double carry_us;
 };
 
 /* Returns how far the cursor moves in real_us. A remaining fraction of a microsecond is added to
  * the next step. */
 int64_t replay_pace_step(struct replay_pace *p, int64_t real_us);
 
-/* Sends a message. This callback may change the message, except for its arrays, which are borrowed.
- * The callback sets the message's sequence number, and the sequence number inside
+/* Callback that sends a message. It may change the message, except for its arrays, which are
+ * borrowed. It has to set the message's sequence number, and the sequence number inside
  * MSG_SEE_SYNCED. */
 typedef void (*replay_emit)(void *context, struct msg *m);
 
@@ -43,8 +43,8 @@ typedef void (*replay_emit)(void *context, struct msg *m);
  * or replay_renew. */
 int replay_new(struct replay **out, const struct recorded_run *recorded, struct error *err);
 void replay_free(struct replay *r); /* r may be NULL */
-/* Replaces the recorded run by a newer one of the same run. The cursor keeps its time. Returns 1 if
- * the part before the cursor has changed, so that the console needs a new snapshot. */
+/* Replaces the recorded run by a newer reading of the same run. The cursor keeps its time. Returns
+ * 1 if rows before the cursor have changed, so that the console needs a new snapshot. */
 int replay_renew(struct replay *r, const struct recorded_run *recorded, struct error *err);
 
 /* Sets two values that the status reports: the speed (0: stopped), and the number of messages to
@@ -52,32 +52,34 @@ int replay_renew(struct replay *r, const struct recorded_run *recorded, struct e
 void replay_note_pace(struct replay *r, double times, uint64_t dropped);
 
 int64_t replay_cursor(const struct replay *r);
-/* Moves the cursor to any time, limited to the recorded run's ends, without emitting messages. */
+/* Moves the cursor to any time without emitting messages. The time is limited to the recorded run's
+ * beginning and end. */
 int replay_seek(struct replay *r, int64_t cursor_us, struct error *err);
-/* Returns the time of the first commit after the cursor; without one, the recorded run's end. */
+/* Returns the time of the first commit after the cursor. If there is none, returns the end of the
+ * recorded run. */
 int64_t replay_next_commit(const struct replay *r);
 
 /* Emits the description of the run, for example after the recorded run grew or its baseline became
- * known. A console that gets this message forgets the active faults, so these are emitted after
- * it. */
+ * known. A console that gets this message forgets the active faults, so replay_run emits the faults
+ * after it. */
 void replay_run(const struct replay *r, replay_emit emit, void *context);
 /* Emits the whole state, from MSG_SEE_RUN to MSG_SEE_SYNCED. Each snapshot has a new run number, so
  * that the console drops everything that it showed at another cursor. */
 int replay_snapshot(struct replay *r, replay_emit emit, void *context, struct error *err);
-/* Moves the cursor forward and emits the changes on the way. A time before the cursor does
- * nothing. */
+/* Moves the cursor forward and emits the changes on the way. Does nothing if the time is before the
+ * cursor. */
 int replay_next(struct replay *r, int64_t cursor_us, replay_emit emit, void *context,
 		struct error *err);
 void replay_status(const struct replay *r, replay_emit emit, void *context);
 /* Emits the current numbers of every node that is live or suspect. */
 int replay_nodes(struct replay *r, replay_emit emit, void *context, struct error *err);
-/* Acknowledges the alert with this id, or all alerts if id is 0, among those before the cursor.
- * Returns the number of alerts that this call acknowledged. */
+/* Acknowledges the alert with this id, or all alerts if id is 0. Only alerts before the cursor
+ * count. Returns the number of alerts that this call acknowledged. */
 uint32_t replay_acknowledge(struct replay *r, uint64_t id, replay_emit emit, void *context);
 
-/* Describes the situation at the cursor for the planner: the plan in force, the nodes to exclude
- * (n_nodes entries), and a cluster in which each node has its stage at that time. The caller frees
- * the cluster with cluster_free. -EAGAIN: there is no plan yet. */
+/* Describes the situation at the cursor for the planner. Gives the plan in force, the nodes to
+ * exclude (n_nodes entries), and a cluster in which each node has its stage at that time. The
+ * caller frees the cluster with cluster_free. -EAGAIN: there is no plan yet. */
 int replay_present(struct replay *r, const struct plan **plan, bool *excluded,
 		   struct cluster **cluster, struct error *err);
 

@@ -64,8 +64,8 @@ static uint32_t count_alive(const struct replay *r)
 	return n;
 }
 
-/* Fills in a member with what the controller knew of the node at the cursor's time. Values that
- * only heartbeats carry are not recorded and stay 0. */
+/* Fills in a member with the controller's knowledge of the node at the cursor's time. Values from
+ * heartbeats are not recorded and stay 0. */
 static void recall_member(const struct replay *r, uint32_t node, struct member *w)
 {
 	const struct cursor_node *s = &r->nodes[node];
@@ -321,7 +321,7 @@ int replay_tell(struct replay *r, const struct happening *h, replay_emit emit, v
 		emit_fault(r, h->index, emit, context);
 		break;
 	case HAPPENED_PHASE:
-		break; /* no message of its own: the next status reports the phase */
+		break; /* a phase has no message of its own: the next status reports it */
 	}
 	return rc;
 }

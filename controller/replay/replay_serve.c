@@ -43,7 +43,7 @@ struct viewer {
 	struct replay_pace pace;
 	bool lagging; /* a message was lost; a snapshot is sent once the queue has room */
 	uint64_t sequence, dropped;
-	/* End of the console's lease; consoles take a lease before they send commands */
+	/* End of the console's lease, which a console needs before it sends commands */
 	int64_t lease_ends_us;
 	/* When the cursor last moved, and when the status and the nodes were last sent */
 	int64_t moved_us, status_us, nodes_us;
@@ -67,7 +67,7 @@ struct server {
 	struct store *store;
 	struct recorded_run *recorded;
 	struct planner *planner;
-	/* Allocated one by one, because callbacks point to them. */
+	/* Allocated one by one, so that their addresses stay the same: callbacks point to them. */
 	struct viewer *viewers[VIEWERS_MOST];
 	uint32_t n_viewers;
 	struct awaited awaited[AWAITED_MOST];
@@ -365,7 +365,7 @@ static void take_command(struct server *t, struct viewer *v, const struct msg_co
 	default:
 		refuse_act(t, v, m);
 	}
-	v->status_us = 0; /* 0: the next turn reports the new speed at once */
+	v->status_us = 0; /* 0: the next turn sends the status with the new speed at once */
 }
 
 /* ---- main loop ---- */
@@ -457,8 +457,8 @@ static void take_plans(struct server *t)
 	}
 }
 
-/* Reads the recorded run again if the run has written more rows. The longer this takes, the longer
- * is the pause before the next check. */
+/* Reads the recorded run again if the run has written more rows. The longer the reading takes, the
+ * longer is the pause before the next check. */
 static void grow_viewers(struct server *t)
 {
 	struct recorded_run *more;
@@ -549,7 +549,7 @@ int replay_serve(const struct options *o, const struct log *log, int signals, st
 		ask_baseline(&t);
 		run_loop(&t, signals);
 	}
-	/* Each of these functions accepts NULL, so they can be called after any failure. */
+	/* Each of these functions accepts NULL, so this code may run after any failure. */
 	planner_stop(t.planner);
 	for (uint32_t i = 0; i < t.n_viewers; i++)
 		viewer_free(t.viewers[i]);

@@ -17,7 +17,8 @@ struct cursor_node {
 	uint32_t queued;
 	double forward_s, backward_s, loss_s; /* times that plans assume */
 	struct gpu_figures gpu; /* the newest figures that were recorded since the node joined */
-	struct device_time spent; /* likewise */
+	/* the newest recorded times of the node's device since the node joined */
+	struct device_time spent;
 	uint64_t hash; /* hash of the weights after the last commit; 0: unknown */
 	bool hash_agrees;
 };
@@ -41,7 +42,7 @@ struct replay_tasks {
 struct replay {
 	const struct recorded_run *rec;
 	int64_t cursor_us;
-	size_t at; /* number of happenings that have been applied */
+	size_t at; /* number of happenings that have been applied so far */
 	/* Numbers of iterations, validations and notes up to the cursor */
 	size_t n_iterations, n_validations, n_notes;
 	enum run_phase phase;
@@ -56,7 +57,7 @@ struct replay {
 	struct planned *planned; /* the plan whose number is planned_of; NULL: not read yet */
 	int64_t planned_of;
 
-	/* Alerts with ids up to this one are acknowledged */
+	/* Alerts with ids up to this id are acknowledged */
 	uint64_t acknowledged_to;
 	LIST(uint64_t) acknowledged;
 

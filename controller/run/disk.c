@@ -4,12 +4,13 @@
  * The store holds a reserve on the disk (store_reserve). While the disk is full, the controller
  * writes into the reserve: it commits the iteration under way and records messages and notes. The
  * next iteration starts only when there is room for a new reserve. If other programs fill the
- * reserve too, the commit is retried until it can be written. This is safe because agents keep
- * their sums until the commit is announced. Without this module a full disk would end the run.
+ * reserve too, the controller retries the commit until it can be written. This is safe because
+ * agents keep their sums until the commit is announced. Without this module a full disk would end
+ * the run.
  *
  * Another program may have locked run.db, such as a backup, or a database shell with an open
  * transaction. Rows that need not be durable then wait in the store's memory (store_is_locked). The
- * commit is retried, as above. */
+ * controller retries the commit in this case, too. */
 #include "controller/run/disk.h"
 
 #include <errno.h>
@@ -70,7 +71,8 @@ static bool has_room(struct run *run)
 	struct error err = { "" };
 	int rc = store_reserve(run->record.store, &err);
 
-	if (rc != 0 && rc != -ENOSPC && !run->disk.warned) { /* the run goes on without a reserve */
+	/* without a reserve the run continues */
+	if (rc != 0 && rc != -ENOSPC && !run->disk.warned) {
 		run->disk.warned = true;
 		note(run, NOTE_WARNING, -1, 0, "%.180s", err.text);
 	}

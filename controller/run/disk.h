@@ -10,8 +10,8 @@ struct run;
 
 enum disk_state {
 	DISK_READY,
-	DISK_FULL,  /* since the time since_us, the run has waited for room on the disk */
-	DISK_LOCKED /* since since_us, another program has locked the record */
+	DISK_FULL,  /* the run waits for room on the disk, since the time since_us */
+	DISK_LOCKED /* another program has locked the record, since the time since_us */
 };
 
 struct disk {

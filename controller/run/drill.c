@@ -1,7 +1,7 @@
 /* drill.c - writes the operator's acts to RUN-DIR/drill.json.
  *
- * `skippipe drill FILE` repeats the acts in such a file in a new run, and fails if that run is
- * slower, or has a higher loss, than the limits in the file allow. The limits are this run's
+ * `skippipe drill FILE` repeats the acts in such a file in a new run. The drill fails if the new
+ * run is slower, or has a higher loss, than the limits in the file allow. The limits are this run's
  * measurements with a margin. In this way an exercise that an operator once did by hand becomes a
  * test. */
 #include "controller/run/drill.h"
@@ -82,7 +82,8 @@ static json_t *limits_json(const struct run *run)
 	return o;
 }
 
-/* Returns the sizes of the stages when the run began, because moves between phases change them. */
+/* Returns the sizes of the stages as they were when the run began. The run itself may have changed
+ * the sizes between two phases. */
 static json_t *stages_json(const struct run *run)
 {
 	const struct options *o = &run->options;
@@ -95,8 +96,8 @@ static json_t *stages_json(const struct run *run)
 	return list;
 }
 
-/* Returns the phases of the skip schedule with absolute iterations, as "4@0,2@12": each begins
- * after that iteration. A drill has fewer iterations than the original run, so phases given as
+/* Returns the phases of the skip schedule with absolute iterations. In "4@0,2@12" the second phase
+ * begins after iteration 12. A drill has fewer iterations than the original run, so phases given as
  * shares of the run would begin at other iterations. */
 static json_t *schedule_json(const struct skip_schedule *s)
 {
@@ -163,7 +164,8 @@ void drill_save(struct run *run)
 	json_t *o;
 
 	if (!run->record.drill || !run->options.mode.embedded ||
-	    run_is_rehearsal(run)) /* a rehearsal does not train, so it gives no drill */
+	    /* a rehearsal does not train, so a drill could not compare its loss */
+	    run_is_rehearsal(run))
 		return;
 	o = json_pack("{s:s, s:s, s:o, s:O, s:o}", "format", "skippipe.drill/1", "name",
 		      run->options.name, "run", run_json(run), "acts", run->record.drill, "limits",

@@ -1,4 +1,4 @@
-/* gpu_record.c - writes and reads the figures of a GPU with one table of their names. */
+/* gpu_record.c - writes and reads the figures of a GPU. One table of their names serves both. */
 #include "controller/run/gpu_record.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 
 static const struct {
 	const char *key;
-	uint8_t known; /* the figure's bit in enum gpu_known */
+	uint8_t known; /* bit in enum gpu_known that is set if the figure is known */
 	size_t offset;
 	bool is_byte; /* the figure is a uint8_t; otherwise a uint32_t */
 	uint32_t most;

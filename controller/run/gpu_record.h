@@ -9,7 +9,7 @@
 #include "base/gpu_figures.h"
 
 /* Returns an object with the known figures, which the caller releases. Numbers have the names of
- * the struct's fields; `throttling` is in words. */
+ * the struct's fields. `throttling` has the reasons as words. */
 json_t *gpu_record_pack(const struct gpu_figures *g);
 /* Reads the text of an object that gpu_record_pack made. -EINVAL: the text is not such an object,
  * or a figure exceeds its limit; *out is unchanged. */

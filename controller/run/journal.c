@@ -1,8 +1,8 @@
 /* journal.c - writes the journal of the run.
  *
  * The journal tells people what happened. Each line goes to the consoles, to the store and to the
- * log, and the newest lines are kept for consoles that attach later. Lines about one node are
- * limited, so that a failing or hostile node cannot fill the disk and the memory. */
+ * log. The controller also keeps the newest lines for consoles that attach later. Lines about one
+ * node are limited, so that a failing or hostile node cannot fill the disk and the memory. */
 #include "controller/run/journal.h"
 
 #include <ctype.h>
@@ -16,7 +16,8 @@
 
 enum {
 	LINES = 400,
-	ALERTS = 50 /* journal lines of a node in one burst; ALERTS more for alerts */
+	/* journal lines about a node in one burst; another ALERTS lines are allowed for alerts */
+	ALERTS = 50
 };
 static const double lines_per_s = 0.5;
 
@@ -131,14 +132,14 @@ uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const c
 				    .kind = (uint8_t)kind,
 				    .mark = mark,
 				    .node = node,
-				    /* The number of this act, with which the operator can undo
-				     * it. */
+				    /* The number of the operator's act, with which the operator can
+				     * undo this act. */
 				    .command = kind == NOTE_COMMAND ? run->journal.act : 0 };
 	va_start(ap, format);
 	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
 	name_nodes(run, text, n->text, sizeof(n->text));
-	journal_make_plain(n->text); /* made plain because some lines contain texts of agents */
+	journal_make_plain(n->text); /* the line may contain text from an agent */
 	log_line(&run->log,
 		 kind == NOTE_ALERT                           ? LOG_ERROR
 		 : kind == NOTE_WARNING || kind == NOTE_AGENT ? LOG_WARN

@@ -8,7 +8,8 @@
 #include "controller/run/rate_limit.h"
 #include "wire/msg.h"
 
-/* Number of notes kept for consoles that attach later; the store has all notes */
+/* Number of newest notes that the controller keeps for consoles that attach later; the store has
+ * all notes */
 enum { KEPT_NOTES = 500 };
 
 struct run;
@@ -20,7 +21,7 @@ struct journal {
 	uint64_t last;                      /* id of the newest line */
 	uint64_t counts[NOTE_LAST + 1];     /* number of lines of each kind */
 	struct msg_see_note newest_alert;   /* the newest alert; its id is 0 if there is none */
-	/* Called with each alert (controller/monitor); NULL: nothing is called */
+	/* Function that is called with each alert (controller/monitor); NULL: none */
 	void (*on_alert)(void *listener, const struct msg_see_note *alert, int64_t now_us);
 	void *listener;
 	/* Number of the operator's newest act, with which it can be undone */
@@ -30,7 +31,8 @@ struct journal {
 
 /* Writes a line to the journal, with '?' for control characters and bytes that are not UTF-8. node:
  * the node concerned; -1: none. mark: a letter that the console shows in its curves; 0: none.
- * Returns the line's id. If the node's limit drops the line, returns the id of the newest line. */
+ * Returns the line's id. If the limit of the node's lines drops the line, returns the id of the
+ * newest line. */
 uint64_t note(struct run *run, enum note_kind kind, int node, char mark, const char *format, ...)
 	__attribute__((format(printf, 5, 6)));
 /* Replaces control characters, and bytes that are not UTF-8, by '?'. No text of an agent can then

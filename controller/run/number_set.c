@@ -1,8 +1,8 @@
 /* number_set.c - a set of numbers, as a hash table with open addressing.
  *
- * The controller stores in such a set which reports of an iteration it has counted, so that a
- * report that arrives twice counts once. The set is cleared at each iteration, but keeps its
- * memory. */
+ * The controller stores in such a set the reports that it has counted in an iteration, so that a
+ * report that arrives twice counts once. At each iteration the controller clears the set, which
+ * keeps its memory. */
 #include "controller/run/number_set.h"
 
 #include <assert.h>

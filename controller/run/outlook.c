@@ -1,18 +1,18 @@
 /* outlook.c - predicts the training loss at the end of a run.
  *
  * An operator who ends a run on command wants to know the final loss. While the learning rate is
- * high, the loss falls almost along a line over the logarithm of the iteration. This line predicts
- * the loss at a constant rate. By how much a falling rate lowers the loss cannot be seen in a curve
- * with a high rate. Therefore the range of this gain comes from the runs that docs/rates.md
- * describes. */
+ * high, the loss falls almost along a straight line over the logarithm of the iteration. This line
+ * predicts the loss at a constant rate. A falling rate lowers the loss further, but a curve with a
+ * high rate does not show by how much. The range of this gain therefore comes from the runs that
+ * docs/rates.md describes. */
 #include "controller/run/outlook.h"
 
 #include <math.h>
 
 enum { POINTS_LEAST = 8 };
 
-/* Range of the share by which the decay of the learning rate lowers the predicted loss. Two runs
- * had 0.063 and 0.070. */
+/* Range of the relative reduction of the predicted loss by a decay of the learning rate. Two runs
+ * had reductions of 0.063 and 0.070. */
 static const double gain_least = 0.04, gain_most = 0.09;
 
 bool outlook_make(struct outlook *out, const double *at, const double *loss, size_t n, double end)

@@ -6,13 +6,13 @@
 #include <stddef.h>
 
 struct outlook {
-	float trend;     /* predicted loss at the end if the rate stayed high */
-	float low, high; /* range of the predicted loss if the rate decays */
+	float trend;     /* predicted loss at the end if the learning rate stayed high */
+	float low, high; /* range of the predicted loss if the learning rate falls */
 };
 
-/* Predicts the loss at iteration `end`, before which the rate falls, from a curve of n losses at
- * the iterations at[i]. Uses the newer half of the losses, because it follows a line over the
- * logarithm of the iteration. Returns false if there are too few losses. */
+/* Predicts the loss at iteration `end` if the learning rate falls until then. loss[i] is the loss
+ * at iteration at[i], for n losses. Uses only the newer half of the losses, because these follow a
+ * line over the logarithm of the iteration. Returns false if there are too few losses. */
 bool outlook_make(struct outlook *out, const double *at, const double *loss, size_t n, double end);
 
 #endif

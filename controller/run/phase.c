@@ -1,7 +1,7 @@
 /* phase.c - changes the phase of the run.
  *
- * A new phase is recorded, and consoles are shown it at once. The supervisor of an embedded cluster
- * learns of the end only when the record is complete. */
+ * The controller records a new phase, and shows it to consoles at once. The supervisor of an
+ * embedded cluster learns of the run's end only when the record is complete. */
 #include "controller/run/phase.h"
 
 #include "controller/run/rates.h"

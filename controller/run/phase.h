@@ -14,8 +14,8 @@ struct ending {
 	int exit_status;
 	bool unrecorded; /* the run is ending because its record cannot be written */
 	int64_t at_us;   /* when the run ended */
-	/* The run goes on with other stages: this controller ends, and another one begins in the
-	 * same process (joining/recut.h). */
+	/* The run continues with other stages: this controller ends, and another controller begins
+	 * in the same process (joining/recut.h). */
 	bool restarts;
 };
 

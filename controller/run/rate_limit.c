@@ -1,4 +1,4 @@
-/* rate_limit.c - a token bucket, which limits how often a peer may cause something. */
+/* rate_limit.c - a token bucket, which limits how much a peer may cause. */
 #include "controller/run/rate_limit.h"
 
 bool rate_limit_take(struct rate_limit *b, double n, double most, double per_s, int64_t now_us)

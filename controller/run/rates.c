@@ -1,10 +1,12 @@
 /* rates.c - the learning rate of each iteration of a run, and the end on command.
  *
- * An operator pays for hours, and often does not know at the beginning when the run will end. A
- * run without a fixed length holds its rate. The command `finish` lets the learning rate fall over
- * the next iterations and then ends the run, because a falling rate lowers the loss more than many
- * iterations with a high rate would. The order is saved before it takes effect, so a restarted
- * controller continues the decay with the same rates. */
+ * An operator pays for hours, and often does not know at the beginning when the run will end. A run
+ * without a fixed length therefore holds its learning rate. The command `finish` lets the rate fall
+ * over the next iterations and then ends the run. A falling rate lowers the loss more than many
+ * iterations with a high rate would.
+ *
+ * The order is saved before it takes effect, so a restarted controller continues the decay with the
+ * same rates. */
 #include "controller/run/rates.h"
 
 #include <errno.h>
@@ -23,7 +25,7 @@
 #include "controller/run/outlook.h"
 #include "controller/run/run.h"
 
-enum { FINISH_MOST = 1 << 24, /* a float is exact up to this number */ TIMES = 32 };
+enum { FINISH_MOST = 1 << 24, /* float is exact up to this integer */ TIMES = 32 };
 
 static uint64_t trained(const struct run *run, uint64_t iteration)
 {
@@ -71,9 +73,9 @@ int rates_begin(struct run *run, bool trained_before, struct error *err)
 
 /* ---- the rates ---- */
 
-/* Returns the hyperparameters that apply during an order: a WSD schedule, which falls from the rate
- * at the order's beginning to the lowest rate of the run's hyperparameters. If these never lower
- * the rate, it falls to a tenth of the peak. */
+/* Returns the hyperparameters that apply while an order is carried out: a WSD schedule. The rate
+ * falls from its value at the order's beginning to the lowest rate of the run's hyperparameters. If
+ * these never lower the rate, it falls to a tenth of the peak. */
 static struct hyperparameters finish_hyperparameters(const struct run *run,
 						     const struct finish_order *f)
 {
@@ -152,7 +154,7 @@ bool rates_may_finish(const struct run *run, int64_t n, struct outcome *o)
 	return false;
 }
 
-/* Predicts the losses at the end from the losses since the last phase began. */
+/* Predicts the range of the final losses from the losses since the last phase began. */
 static void predict_losses(const struct run *run, struct finish_order *f)
 {
 	const struct curves *c = &run->record.curves;
@@ -216,7 +218,7 @@ void rates_finish_text(const struct run *run, const struct finish_order *f, char
 		 f->begin + 1, f->last, *time ? time : " then", loss);
 }
 
-/* Compares the mean loss of the newest iterations with the prediction. */
+/* Reports how the mean loss of the newest iterations compares with the prediction. */
 static void note_result(struct run *run)
 {
 	const struct finish_order *f = &run->wanted.finish;

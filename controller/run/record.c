@@ -1,8 +1,8 @@
 /* record.c - writes the record of the run: the store, RUN-DIR/plans, and JSON lines on stdout.
  *
  * A restarted controller, replays and `skippipe verify` read this record. If the run depends on
- * what a function writes, the function returns an error. All others only log a failure, because
- * their rows are only for people and tools. Higher parts write their own rows: nodes
+ * what a function writes, the function returns an error. Other functions only log a failure,
+ * because their rows are only for people and tools. Higher parts write their own rows: nodes
  * (members/member_record.c), links (network/link_record.c), plans and commits
  * (iteration/iteration_record.c). */
 #include "controller/run/record.h"
@@ -190,8 +190,8 @@ void record_plan_path(const struct run *run, uint64_t epoch, char path[PATH_MAX]
 		 (unsigned long long)epoch);
 }
 
-/* Writes the plan to a file and removes the oldest files. The files are only for other tools, and
- * the store has all plans, so a failure is only a warning. */
+/* Writes the plan to a file and removes the oldest files. A failure is only a warning, because the
+ * files are only for other tools and the store has all plans. */
 void record_plan_file(struct run *run, uint64_t epoch, const char *text)
 {
 	char path[PATH_MAX];
@@ -236,9 +236,9 @@ int record_folder(struct run *run, struct error *err)
 	return file_write(path, cluster, strlen(cluster), FILE_RESULT, err);
 }
 
-/* Checks the folder of a new run before the record is created, because an existing record would
- * make the next start fail. If the folder has a cluster.json but no record, the file belongs to the
- * operator. */
+/* Checks the folder of a new run before the record is created. If the folder already has a record,
+ * the run could not start, so the check reports it first. If the folder has a cluster.json but no
+ * record, the file belongs to the operator. */
 static int check_folder(const struct run *run, struct error *err)
 {
 	const char *folder = run->options.run_dir;

@@ -1,7 +1,7 @@
 /* record.h - writes the record of the run: the store, RUN-DIR/plans, and JSON lines on stdout.
  *
- * Functions that return an int return 0 or a negative errno with the reason in err. The others log
- * a failure and continue. */
+ * Functions that return an int return 0 or a negative errno with the reason in err. The other
+ * functions log a failure and continue. */
 #ifndef CONTROLLER_RUN_RECORD_H
 #define CONTROLLER_RUN_RECORD_H
 
@@ -23,7 +23,7 @@ struct store_moment;
 /* Sums over the iterations that this controller has committed. */
 struct curve_totals {
 	uint64_t iterations, collisions, rerun;
-	double wait_s; /* in plan seconds */
+	double wait_s; /* total time that tasks waited, in plan seconds */
 };
 
 /* The newest losses, which are sent to a console that attaches. The store has all losses. */
@@ -39,9 +39,9 @@ struct curves {
 	struct curve_totals totals;
 };
 
-/* Adds the time to an event, writes it to the JSON lines, and frees it. NULL is ignored. */
+/* Adds the time to an event, writes it to the JSON lines, and frees the event. NULL is ignored. */
 void record_event(struct run *run, struct json_t *event);
-/* Writes a row for replays, at the present iteration and time. Texts that are NULL are written as
+/* Writes a row for replays, with the current iteration and time. Texts that are NULL are written as
  * "". */
 void record_moment(struct run *run, struct store_moment *m);
 /* Creates the store and writes the row that describes the run. */
@@ -54,28 +54,29 @@ void record_plan_path(const struct run *run, uint64_t epoch, char path[PATH_MAX]
 void record_plan_file(struct run *run, uint64_t epoch, const char *text);
 /* Records the run's new phase. */
 void record_phase(struct run *run);
-/* Each records a correction of the planner's estimates: of a node's task times, or of a link's
- * delay. */
+/* Each of these functions records a correction of the planner's estimates: of a node's task times,
+ * or of a link's delay. */
 void record_compute(struct run *run, uint16_t node);
 void record_link(struct run *run, uint16_t from, uint16_t to);
-/* Records that the disk is full or the record locked, or that neither is the case any more. */
+/* Records that the disk has become full or the record locked, or that this has ended. */
 void record_disk(struct run *run);
 /* Records a step of the recovery after a death. "rerun": value is the number of microbatches that
  * are restarted. "planned": value is the microseconds of planning. "started": value is the first
  * restarted microbatch that started, and at_us is when it started. */
 void record_recovery(struct run *run, const char *step, int node, int64_t value, int64_t at_us);
 void record_fault(struct run *run, const struct fault *f);
-/* Prints the outcome of an act of --at as an event. number: index of the act, from 0. */
+/* Prints the outcome of an act of --at as an event. number: index of the act among those of --at,
+ * from 0. */
 void record_scripted(struct run *run, uint32_t number, int status, const char *text);
 void record_validation(struct run *run, const struct msg_see_validation *v);
-/* Add a row to run->record.curves. They write nothing to the store. */
+/* These functions add a row to run->record.curves. They write nothing to the store. */
 void record_keep(struct run *run, const struct msg_see_iteration *see);
 void record_keep_validation(struct run *run, const struct msg_see_validation *v);
 void record_hash(struct run *run, uint16_t node, uint8_t stage, uint64_t iteration, uint64_t hash);
 /* Returns true if a node reported this hash of the stage's weights after that commit. */
 bool record_has_hash(const struct run *run, uint8_t stage, uint64_t iteration, uint64_t hash);
-/* Deletes the hash that the node reported, because it is not of the run's weights. Call it only
- * before those weights were used. */
+/* Deletes the hash that the node reported, because the node did not have the run's weights. May
+ * only be called before any node has used the weights with this hash. */
 void record_forget_hash(struct run *run, uint16_t node, uint8_t stage, uint64_t iteration,
 			uint64_t hash);
 

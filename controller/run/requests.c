@@ -1,6 +1,6 @@
 /* requests.c - the queue of requests to the loop about the iteration under way.
  *
- * A request takes effect once, however often parts make it before the loop carries it out. */
+ * A request takes effect once, even if several parts make it before the loop carries it out. */
 #include "controller/run/requests.h"
 
 #include <string.h>

@@ -1,9 +1,9 @@
 /* requests.h - requests of the controller's parts about the iteration under way.
  *
  * A part that notices a dead node or a void sum changes only its own state and queues a request
- * here. The loop carries requests out in a fixed order, after every message and every part's turn
- * (loop.c). No part therefore calls another that might call it back, and a test can see a request
- * without carrying it out. */
+ * here. The loop carries requests out in a fixed order, after every message and after the turn of
+ * every part (loop.c). No part therefore calls a part that might call it back. A test can see a
+ * request without carrying it out. */
 #ifndef CONTROLLER_RUN_REQUESTS_H
 #define CONTROLLER_RUN_REQUESTS_H
 
@@ -14,11 +14,12 @@
 
 /* The requests, in the order in which the loop carries them out. */
 struct requests {
-	/* Replicas that died, n_lost of them; other nodes must do their work */
+	/* The n_lost replicas that died, whose work other nodes must do */
 	uint16_t lost[MSG_NODES];
 	uint32_t n_lost;
 	bool restart_sums; /* sums that have begun or are complete are void and must restart */
-	/* The last sum may have arrived, or the commit may not have to wait for a sum any more. */
+	/* The commit must be checked again, because the last sum may have arrived or may not be
+	 * needed any more */
 	bool look_at_sums;
 	/* Reason why the iteration must restart; NULL: it need not. The text is never freed. */
 	const char *restart_reason;
@@ -26,8 +27,8 @@ struct requests {
 
 /* Queues the loss of a node once, however often it is requested */
 void request_lost(struct requests *r, uint16_t node);
-/* Requests a restart. If there are several requests, the first reason is kept. why: a text that is
- * never freed */
+/* Requests a restart of the iteration. If there are several requests, the first reason is kept.
+ * why: a text that is never freed */
 void request_restart(struct requests *r, const char *why);
 /* Returns true if any request is queued. */
 bool requests_any(const struct requests *r);

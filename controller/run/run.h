@@ -57,8 +57,8 @@ struct training {
 	char *model_json;
 	/* Origin of the first weights; its folder is "" if the weights are made from the seed */
 	struct origin origin;
-	/* The part of the run since its stages changed last; of its fields only `after`, `skipped`
-	 * and `position`. after == 0: they are those with which the run began */
+	/* The part of the run since its stages changed last. Only the fields `after`, `skipped` and
+	 * `position` are used. after == 0: the stages have not changed since the run began */
 	struct run_part part;
 	uint64_t corpus_hash; /* hash of the corpus that the majority of data nodes read */
 	/* Number of data nodes, and number of microbatches of each data node in an iteration */
@@ -66,8 +66,8 @@ struct training {
 	/* array of n_nodes: the data shard of each node; -1: not a data node when the run began */
 	int *shard_of;
 	bool has_tokenizer; /* the tokens on which the first weights were trained are not bytes */
-	uint64_t skipped; /* how often the data of an iteration was skipped (--skip-bad-steps) */
-	double baseline_s; /* time of an iteration of the plain pipeline, plan seconds */
+	uint64_t skipped;   /* number of attempts whose data was skipped (--skip-bad-steps) */
+	double baseline_s;  /* predicted iteration time of the plain pipeline, plan seconds */
 };
 
 /* The run's record: its store, its events as JSON lines, and its newest losses. */
@@ -79,13 +79,13 @@ struct run_record {
 	/* Number of returns to a checkpoint. Consoles treat the run after each return as a new run.
 	 */
 	uint32_t n_rewinds;
-	/* Number of events that a member's state did not allow (lifecycle.c). Each is an error of
-	 * this program. */
+	/* Number of events that a member's state did not allow (lifecycle.c). Each such event is a
+	 * bug in the controller. */
 	uint32_t refused_events;
 	struct json_t *drill; /* the operator's acts so far, for drill.c; NULL: none */
 };
 
-/* The change to other stages (joining/recut.h). */
+/* The operator's order to divide the model into other stages (joining/recut.h). */
 struct recut {
 	bool is_ordered;   /* the record has an order that is not carried out */
 	bool is_done;      /* this controller has cut the model when it began */
@@ -104,8 +104,8 @@ struct wanted {
 	uint32_t phase; /* the newest phase of the schedule that was applied */
 	bool pause;
 	bool step; /* the run computes one iteration and then pauses */
-	/* No microbatch has visited the stages that may be skipped. They will start from copies of
-	 * trained stages (--stack, weights/stacking.c) */
+	/* No microbatch has visited the stages that may be skipped. Their first weights will be
+	 * copies of trained stages (--stack, weights/stacking.c) */
 	bool stack;
 	struct finish_order finish;
 	struct recut recut;
@@ -115,8 +115,8 @@ struct wanted {
 struct fault {
 	uint32_t id;
 	enum fault_kind kind;
-	/* The node concerned, and the other end of the link concerned. peer -1: all links, or no
-	 * link. */
+	/* The node concerned, and the other end of the link concerned. peer -1: all links of the
+	 * node, or no link. */
 	int node, peer;
 	float factor;
 	uint32_t ttl_ms;
@@ -128,7 +128,7 @@ struct fault_list {
 	struct fault *list; /* array of n */
 	uint32_t n;
 	size_t room;
-	/* Entry i of the list has the id first + i + 1, so that ids continue those of an earlier
+	/* Entry i of the list has the id first + i + 1. The ids thus continue those of an earlier
 	 * controller. */
 	uint32_t first;
 };
@@ -140,7 +140,8 @@ struct run_keys {
 
 struct run_started {
 	int64_t us, wall_us;
-	char listening[LINK_ADDRESS_SIZE]; /* the address at which it listens; "": not yet */
+	/* the address at which the controller listens; "": not yet */
+	char listening[LINK_ADDRESS_SIZE];
 };
 
 struct run {
@@ -154,8 +155,8 @@ struct run {
 
 	uint64_t id;
 	struct training training;
-	/* The planner's cluster; its shape never changes. Its formats are those of the iteration
-	 * under way or, between iterations, of the last one */
+	/* The cluster for which the planner plans; its shape never changes. Its formats are those
+	 * of the iteration under way or, between iterations, of the last iteration */
 	struct cluster *cluster;
 	/* The cluster as the operator described it; only its delays are used */
 	struct cluster *cluster_as_given;
@@ -168,12 +169,12 @@ struct run {
 	enum run_phase phase;
 	uint64_t committed;
 	uint64_t iteration; /* number of the iteration under way: committed + 1 */
-	/* The attempts of this iteration have numbers from here on, above those of an earlier
-	 * controller. */
+	/* The lowest attempt number of this iteration. Attempts under an earlier controller have
+	 * lower numbers. */
 	uint32_t first_attempt;
 	int64_t committed_us; /* when the controller decided the last commit */
-	/* Counts tasks, sums and answers that advanced the run. While the count stays equal, the
-	 * run is stalled. */
+	/* Number of tasks, sums and answers that have advanced the run. If the number stays the
+	 * same for too long, the run is stalled. */
 	uint64_t progress;
 	bool resumed; /* this controller continues a run of an earlier controller */
 	/* The last commit as announced. The announcement is repeated to nodes that may have missed

@@ -1,8 +1,8 @@
 /* settings.c - the options that a resumed run keeps, and where the record has them.
  *
- * A restarted controller must run with the options of the run, whatever its own command
- * line says. They are JSON in the store's settings "options", written once, and "controller", which
- * members/saved_state.c writes again and again. */
+ * A restarted controller must run with the options of the run, even if its own command line has
+ * others. The store has them as JSON in two of its settings: "options" is written once, and
+ * "controller" is written again at each change (members/saved_state.c). */
 #include "controller/run/settings.h"
 
 #include <errno.h>
@@ -14,16 +14,17 @@
 #include "base/alloc.h"
 #include "controller/run/run.h"
 
-/* The options that a resumed run keeps. All are in the record "options", which is written once.
- * Some are also in the record "controller", which is written again and again. */
+/* The options that a resumed run keeps. All are in the store's setting "options", which is written
+ * once. Some are also in the setting "controller", which is written again at each change. */
 static const struct setting {
 	const char *name;
 	enum { WHOLE, LONG, REAL, FLAG } kind; /* the option's type */
 	size_t at;                             /* offset of the option in struct options */
 	double least, most;
 	bool is_in_both;
-	/* Offset, in struct options, of a bool that is true if the command line sets the option,
-	 * which then overrides the record. 0: the command line cannot change the option. */
+	/* Offset, in struct options, of a bool that is true if the command line sets this option.
+	 * The command line's value then replaces the recorded value. 0: the command line cannot
+	 * change the option. */
 	size_t overridden_at;
 } settings[] = {
 #define AT(field) .at = offsetof(struct options, field)
@@ -96,8 +97,8 @@ char *settings_print(const struct options *p, enum settings_record in, json_t *r
 	return text;
 }
 
-/* Returns true if the recorded value is possible. In the record "controller" only the type is
- * checked, because there the time scale was chosen by the controller and may be any number. */
+/* Returns true if the recorded value is possible. For the setting "controller" only the type is
+ * checked, because the controller itself chose its time scale, which may be any number. */
 static bool setting_fits(const struct setting *s, const json_t *v, enum settings_record in)
 {
 	if (s->kind == FLAG)

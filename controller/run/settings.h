@@ -11,12 +11,12 @@
 
 struct run;
 
-/* The two settings in the record that contain options: "options" has all of them, "controller"
- * those that a resumed run may change. */
+/* The two settings in the record that contain options. "options" has all options, and "controller"
+ * has the options that a resumed run may change. */
 enum settings_record { RECORD_OPTIONS, RECORD_CONTROLLER };
 
-/* Returns the setting as JSON text, which the caller frees. The text also has the members of
- * `rest`, which is freed. NULL: out of memory. */
+/* Returns the setting as JSON text, which the caller frees. The members of `rest` are added to the
+ * text, and `rest` is freed. NULL: out of memory. */
 char *settings_print(const struct options *p, enum settings_record in, json_t *rest);
 /* Returns true if the JSON object has all options of this setting, with possible values. */
 bool settings_fit(const json_t *o, enum settings_record in);

@@ -1,8 +1,8 @@
 /* stream.c - sends messages to consoles, with a sequence number for each console.
  *
- * A console detects a lost message by a gap in the numbers. The controller never waits for a
- * console: if there is no room, it drops the message and sends a new snapshot later
- * (consoles.c). */
+ * A gap in these numbers shows a console that it has lost a message. The controller never waits for
+ * a console. If the console's queue has no room, the controller drops the message and sends a new
+ * snapshot later (consoles.c). */
 #include "controller/run/stream.h"
 
 #include <errno.h>

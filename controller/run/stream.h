@@ -17,7 +17,8 @@ struct console {
 	char name[64];
 	bool may_command;
 	bool live; /* the console has its snapshot and receives changes */
-	/* A message to this console was dropped: it receives a new snapshot once there is room */
+	/* A message to this console was dropped, so the console receives a new snapshot once its
+	 * queue has room */
 	bool lagging;
 	uint64_t sequence;
 	uint64_t dropped;
@@ -27,10 +28,11 @@ struct stream {
 	struct console *consoles; /* array of n_consoles */
 	uint32_t n_consoles;
 	size_t room_consoles;
-	/* When tasks, the status and links are sent next; 0: now */
+	/* Times at which tasks, the status and the links are sent next; 0: now */
 	int64_t next_us, next_status_us, next_links_us;
 	bool links_changed;
-	struct rate_limit visits; /* limits journal lines about consoles that attach and leave */
+	/* limits the journal lines about consoles that attach and leave */
+	struct rate_limit visits;
 };
 
 /* Encodes and sends a message. -EAGAIN: the queue has no room, and nothing was sent; -EINVAL: the

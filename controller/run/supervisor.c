@@ -1,7 +1,7 @@
 /* supervisor.c - sends orders to the supervisor of an embedded cluster.
  *
- * The supervisor started this controller and its agents. It alone can start, kill and wake an
- * agent's process, and it restarts a controller that died, unless the run is over. */
+ * The supervisor started this controller and its agents. Only the supervisor can start, kill and
+ * wake an agent's process. It restarts a controller that died, unless the run is over. */
 #include "controller/run/supervisor.h"
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* admission_test.c - connects a whole controller to peers that it must not obey: watchers that send
- * commands, consoles without the lease, an agent and a watcher that flood it, and a stranger. No
- * such peer may prevent the operator from working or from seeing reports. */
+ * commands, consoles without the lease, an agent and a watcher that flood the controller, and a
+ * stranger. None of these peers may prevent the operator from working or from seeing reports. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ FIXTURE_TEST(watchers_watch_and_operators_need_the_lease)
 	assert_int_equal(visitor_command(&operator, COMMAND_ARM, 60), 0);
 	assert_int_equal(visitor_command(&operator, COMMAND_PAUSE, 0), 0);
 	assert_int_equal(visitor_command(&watcher, COMMAND_RESUME, 0), -EPERM);
-	/* The operator keeps the lease, so the watcher is refused. */
+	/* The operator still holds the lease, so the controller refuses it to the watcher. */
 	assert_int_equal(visitor_command(&watcher, COMMAND_ARM, 60), -EPERM);
 	assert_int_equal(visitor_command(&operator, COMMAND_RESUME, 0), 0);
 	visitor_free(&watcher);
@@ -55,7 +55,8 @@ static void hear_refusal(void *context, const struct msg *m)
 	*(bool *)context |= m->type == MSG_REFUSED;
 }
 
-/* An agent or a console of another version gets an answer, so that it can report the cause. */
+/* An agent or a console of another version gets an answer, so that it can tell its user the
+ * cause. */
 FIXTURE_TEST(another_version_is_answered)
 {
 	static const enum keys_role roles[] = { KEYS_AGENT, KEYS_CONSOLE };
@@ -66,7 +67,7 @@ FIXTURE_TEST(another_version_is_answered)
 	bool refused;
 
 	assert_int_equal(msg_encode(&hello, bytes, sizeof(bytes)), (long)part.size);
-	bytes[2]++; /* MSG_VERSION */
+	bytes[2]++; /* the version byte (MSG_VERSION) */
 	for (int i = 0; i < 2; i++) {
 		visitor_new(&v, *state, roles[i], keys_role_name(roles[i]));
 		visitor_come_in(&v, NULL);
@@ -171,8 +172,8 @@ static void process_turn(struct process *p)
 		} \
 	} while (0)
 
-/* A machine was cloned together with its key. The first process keeps its node. The clone is
- * refused permanently, however often it is started. */
+/* A machine was cloned together with its key. The first process keeps the node. The controller
+ * refuses the clone permanently, however often the clone is started. */
 FIXTURE_TEST(a_clone_is_refused_while_the_process_with_its_key_answers)
 {
 	struct door *d = *state;
@@ -267,8 +268,9 @@ static size_t count_of(const char *text, const char *word)
 	return n;
 }
 
-/* A refused peer connects again and again. The reason for refusing it must neither hide the reason
- * for another peer nor share a line with it, because long journal lines are cut. */
+/* A refused peer connects again and again. The reason for refusing it must not hide the reason for
+ * another peer. It must not share a line with that reason either, because long journal lines are
+ * cut. */
 FIXTURE_TEST(the_journal_has_a_line_for_each_reason_of_refusals)
 {
 	struct door *d = *state;

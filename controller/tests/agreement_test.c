@@ -1,5 +1,5 @@
-/* agreement_test.c - nodes whose weights or corpus differ are dropped, and reports that nobody
- * asked for are ignored. */
+/* agreement_test.c - the controller drops nodes whose weights or corpus differ, and ignores reports
+ * that it did not request. */
 
 #include <stdio.h>
 #include <string.h>
@@ -91,14 +91,14 @@ FIXTURE_TEST(a_replica_that_differs_from_the_majority_is_dropped)
 	struct controller *c = committed(state);
 	struct stored s;
 
-	report_hash(c, 3, WRONG); /* the first report is not right merely by being first */
+	report_hash(c, 3, WRONG); /* being the first report does not make this hash right */
 	report_hash(c, 4, RIGHT);
 	assert_false(is_apart(c, 3));
 	report_hash(c, 5, RIGHT);
 	assert_true(is_apart(c, 3));
 	assert_false(is_apart(c, 4) || is_apart(c, 5));
 	assert_false(c->members.list[3].is_marked);
-	/* This node computed with other weights, so the iteration restarts */
+	/* Node 3 computed with other weights, so the iteration restarts */
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	assert_true(c->iteration.redo);
 	s = stored(c, COMMITTED);
@@ -156,7 +156,7 @@ FIXTURE_TEST(a_standby_copy_counts_in_the_majority)
 	assert_false(is_apart(c, 4));
 }
 
-/* The copy's node and the stage's replicas may report in either order. */
+/* The hashes of the copy and of the stage's replicas may be reported in either order. */
 FIXTURE_TEST(a_copy_that_differs_is_dropped)
 {
 	struct controller *c = committed(state);
@@ -180,7 +180,7 @@ FIXTURE_TEST(a_copy_that_differs_is_dropped)
 	}
 }
 
-/* The copy is reported to a restarted controller before it assigns the stages. */
+/* A restarted controller receives the report of the copy before it assigns the stages. */
 FIXTURE_TEST(a_copy_reported_to_a_new_controller_is_compared)
 {
 	struct controller *c = committed(state);
@@ -205,7 +205,8 @@ FIXTURE_TEST(a_copy_reported_to_a_new_controller_is_compared)
 	assert_int_equal(keeper->copy.state, COPY_FETCHING);
 }
 
-/* The stage has no replica left, so only the report of its last copy counts. */
+/* The stage has no replica left, so the copy of node 1 is compared with the only complete copy,
+ * that of node 0. */
 FIXTURE_TEST(the_last_copy_of_a_stage_is_compared)
 {
 	struct controller *c = committed(state);
@@ -256,8 +257,8 @@ FIXTURE_TEST(new_weights_count_once_the_node_reports_them)
 	assert_true(is_apart(c, 3));
 }
 
-/* The heartbeat was sent before the node's report of its new weights, and arrives after that
- * report. */
+/* The node sent this heartbeat before the report of its new weights, but the heartbeat arrives
+ * later. */
 FIXTURE_TEST(a_late_heartbeat_describes_other_weights)
 {
 	struct controller *c = committed(state);
@@ -304,10 +305,10 @@ FIXTURE_TEST(a_joiner_with_other_weights_is_refused)
 
 	report_hash(c, 4, RIGHT);
 	m->state = MEMBER_SYNCING;
-	m->copy.stage = 1; /* the weights were read from this copy */
+	m->copy.stage = 1; /* node 3 read its weights from its copy */
 	m->copy.state = COPY_WHOLE;
 	m->copy.iterations = COMMITTED;
-	/* hash reported for the copy */
+	/* the hash that node 3 reported for its copy */
 	assert_int_equal(store_hashes(c->run.record.store, &recorded, 1, NULL), 0);
 	is_ready(c, 3, WRONG, 0);
 	assert_int_equal(stored(c, COMMITTED).hash[3], 0);
@@ -315,7 +316,7 @@ FIXTURE_TEST(a_joiner_with_other_weights_is_refused)
 	assert_false(member_joins(&c->run, m));
 	assert_false(member_holds(&c->run, m, 1));
 	assert_int_equal(m->copy.state, COPY_FETCHING);
-	m->weights.differ = false; /* the node has now fetched the stage's weights */
+	m->weights.differ = false; /* node 3 has now fetched the right weights */
 	m->state = MEMBER_SYNCING;
 	is_ready(c, 3, RIGHT, 0);
 	assert_true(member_joins(&c->run, m));
@@ -328,7 +329,7 @@ static void all_come(struct controller *c)
 		c->members.list[i].state = MEMBER_JOINING;
 }
 
-/* By order of the previous controller, a joiner has weights that lack the last commit. The joiner's
+/* An earlier controller ordered the joiner to load weights that lack the last commit. The joiner's
  * copy has that commit. */
 FIXTURE_TEST(a_report_of_a_copy_does_not_describe_the_weights)
 {
@@ -349,7 +350,7 @@ FIXTURE_TEST(a_report_of_a_copy_does_not_describe_the_weights)
 	assert_int_equal(m->weights.iterations, COMMITTED);
 }
 
-/* The first report of a corpus does not decide merely by being first. */
+/* The corpus that is reported first does not win merely because it is first. */
 FIXTURE_TEST(the_majority_decides_the_corpus)
 {
 	struct controller *c = *state;
@@ -358,7 +359,7 @@ FIXTURE_TEST(the_majority_decides_the_corpus)
 	is_ready(c, 0, RIGHT, WRONG);
 	is_ready(c, 1, RIGHT, RIGHT);
 	is_ready(c, 2, RIGHT, RIGHT);
-	is_ready(c, 3, RIGHT, WRONG); /* node 3 is not a data node, so its report does not count */
+	is_ready(c, 3, RIGHT, WRONG); /* node 3 is not a data node, so its corpus does not matter */
 	is_ready(c, 4, RIGHT, WRONG);
 	assert_int_equal(c->run.training.corpus_hash, 0);
 	agreement_before_start(&c->members);
@@ -366,7 +367,7 @@ FIXTURE_TEST(the_majority_decides_the_corpus)
 	assert_int_equal(store_run_of(c->run.record.store)->corpus_hash, RIGHT);
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(c->members.list[i].is_marked, i == 0);
-	is_ready(c, 1, RIGHT, WRONG); /* the corpus has been decided by now */
+	is_ready(c, 1, RIGHT, WRONG); /* the majority has already decided the corpus */
 	assert_true(c->members.list[1].is_marked);
 }
 
@@ -381,7 +382,7 @@ FIXTURE_TEST(a_node_that_builds_other_weights_is_excluded)
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(member_is_ready(&c->members.list[i]), i != 3);
 	assert_false(member_joins(&c->run, &c->members.list[3]));
-	/* All nodes make equal first weights from the seed */
+	/* All nodes make the same first weights from the seed */
 	members_assign(&c->members, &c->members.list[3], 1, false);
 	assert_true(c->members.list[3].weights.differ);
 }
@@ -398,7 +399,7 @@ static void comes_back(struct controller *c, int node, uint64_t hash)
 	resume_member(&c->members, m);
 }
 
-/* The votes are one against one, but the right hash was recorded at the commit. */
+/* The nodes' votes are one against one, but the record has the right hash from the commit. */
 FIXTURE_TEST(a_new_controller_compares_with_the_store)
 {
 	struct controller *c = committed(state);
@@ -432,7 +433,7 @@ FIXTURE_TEST(without_a_recorded_hash_the_majority_counts)
 	assert_true(member_is_ready(&c->members.list[4]) && member_is_ready(&c->members.list[5]));
 }
 
-/* A node that is alone in its stage defines the weights, whatever the store has recorded. */
+/* If a stage has only one node, its weights count as right, whatever hash the store has. */
 FIXTURE_TEST(a_node_alone_in_its_stage_is_accepted)
 {
 	struct controller *c = committed(state);
@@ -455,7 +456,8 @@ FIXTURE_TEST(a_hash_that_was_not_reported_is_not_recorded)
 
 	c->members.list[3].weights.last_commit_sent = COMMITTED - 1;
 	report_hash(c, 3, WRONG);                      /* no commit was announced to node 3 */
-	report_weights(c, 4, 1, COMMITTED - 1, WRONG); /* a repeated report does not count either */
+	/* a repeated report is not recorded either */
+	report_weights(c, 4, 1, COMMITTED - 1, WRONG);
 	report_weights(c, 4, 1, COMMITTED + 1, WRONG);
 	report_weights(c, 4, 0, COMMITTED, WRONG); /* node 4 has no weights of that stage */
 	assert_int_equal(stored(c, COMMITTED - 1).n + stored(c, COMMITTED).n +
@@ -484,8 +486,8 @@ FIXTURE_TEST(the_holder_reports_its_copy)
 	m->copy.stage = -1;
 }
 
-/* The copy had other weights and is fetched again. The report about the old copy arrives only
- * now. */
+/* The controller refused the copy because its weights differ, and the node fetches it again. The
+ * report about the old copy arrives only now. */
 FIXTURE_TEST(a_report_of_the_previous_copy_is_ignored)
 {
 	struct controller *c = committed(state);
@@ -548,7 +550,8 @@ FIXTURE_TEST(the_manifest_is_written_before_the_record)
 		assert_int_equal(access(path, F_OK), -1);
 		c->members.list[node].checkpoint.saving = COMMITTED;
 		c->members.list[node].checkpoint.saving_stage = (uint8_t)(node / DATA);
-		/* Another controller has opened the record, so writing to it fails */
+		/* Another controller has opened the record, so this controller cannot write to it
+		 * any more */
 		if (node > 0) {
 			assert_int_equal(unlink(lock), 0);
 			assert_int_equal(store_resume(&other, c->run.options.run_dir, NULL), 0);
@@ -576,6 +579,6 @@ FIXTURE_TEST(only_a_node_with_the_order_can_save)
 	saves(c, 3, 1, COMMITTED);
 	assert_int_equal(shards(c), 1);
 	assert_int_equal(c->backups.saving.n_saved, 1);
-	saves(c, 3, 0, COMMITTED); /* the node has answered its order to save */
+	saves(c, 3, 0, COMMITTED); /* node 3 has already answered its order to save */
 	assert_int_equal(c->backups.saving.n_saved, 1);
 }

@@ -1,4 +1,4 @@
-/* alerts_test.c - tests that alerts reach real commands and a web server that the test runs. */
+/* alerts_test.c - alerts reach real commands, and a web server that the test runs. */
 #include "controller/monitor/alerts.h"
 
 #include <errno.h>
@@ -106,7 +106,7 @@ TEST(alerts_beyond_the_limit_are_dropped_and_counted)
 	for (int i = 0; i < 50; i++)
 		alerts_raise(a, &n, 1);
 	assert_int_equal(counts_of(a).dropped, 30);
-	alerts_raise(a, &n, 20000000); /* the limit has room for one more alert */
+	alerts_raise(a, &n, 20000000); /* the rate limit allows one more alert by now */
 	alerts_stop(a, TEST_PATIENCE_US);
 	snprintf(path, sizeof(path), "%s/heard", folder);
 	assert_int_equal(file_read(path, TEXT, &text, &size, NULL), 0);
@@ -158,7 +158,7 @@ TEST(a_command_that_hangs_is_killed_and_never_holds_the_end)
 	end();
 }
 
-/* Takes one request, answers it, and gives its text. */
+/* Takes one request, answers it, and copies its text to `request`. */
 static void serve_one(int listening, const char *answer, char request[TEXT])
 {
 	int fd = accept(listening, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Tests what the controller sends to agents about the cluster and other nodes, and to
+/* announce_test.c - the controller's messages to agents about the cluster and other nodes, and to
  * consoles about links. */
 
 #include <string.h>
@@ -30,7 +30,7 @@ TEST(corrected_times_are_not_emulated)
 	world_free(w);
 }
 
-/* Gives the times of a stage's gradient to the other nodes, as an agent receives them. */
+/* Sets sums_s to the times of a stage's gradient to the other nodes, as an agent receives them. */
 static void receive_sums(const char *sum_wire, float *sums_s)
 {
 	const char *options[] = { "--eval-every", "0", "--emulate", "regions", "--time-scale", "1",
@@ -42,9 +42,9 @@ static void receive_sums(const char *sum_wire, float *sums_s)
 	world_free(w);
 }
 
-/* An agent multiplies the whole time that it receives by the format's share of fp32, also the
- * latencies in this time. Therefore it is sent latencies that are longer by the inverse of this
- * share. */
+/* An agent multiplies the whole time that it receives by the size of its format as a share of fp32.
+ * This includes the latency, which does not depend on the format. The controller therefore sends
+ * latencies that are longer by the inverse of this share. */
 TEST(agents_receive_the_times_of_gradients_in_fp32)
 {
 	float fp32_s[PLAYERS], q6_s[PLAYERS];
@@ -58,7 +58,7 @@ TEST(agents_receive_the_times_of_gradients_in_fp32)
 }
 
 /* A node counted as dead when another node joined. When the first node is heard again, it receives
- * the joiner's key. */
+ * the key of the node that joined. */
 TEST(a_returning_node_receives_the_keys_of_joiners)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
@@ -87,8 +87,9 @@ static bool all_others_have_key(const struct world *w, const struct player *p, b
 	return true;
 }
 
-/* Nodes that counted as dead at that time forget the key later. A restarted controller withdraws
- * the keys of nodes that did not return to it, too, and says that they are away. */
+/* Nodes that count as dead when a key is expelled forget the key when they return. A restarted
+ * controller also withdraws the keys of nodes that did not return, and announces that these nodes
+ * are away. */
 TEST(all_nodes_forget_the_key_of_an_expelled_node)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
@@ -110,7 +111,8 @@ TEST(all_nodes_forget_the_key_of_an_expelled_node)
 	assert_true(all_others_have_key(w, gone, true));
 	gone->asleep = expelled->asleep = true;
 	WORLD_UNTIL(w, w->states[gone->node] == NODE_DEAD);
-	for (int i = 0; i < PLAYERS; i++) /* keeps the run from continuing */
+	/* makes the players of stage 1 sleep, so that the run cannot continue */
+	for (int i = 0; i < PLAYERS; i++)
 		w->players[i].asleep = w->players[i].asleep || w->players[i].stage == 1;
 	door_restart(w->door, again);
 	WORLD_UNTIL(w, all_others_have_key(w, gone, false));
@@ -145,8 +147,8 @@ static void tell_link(struct player *p, uint16_t to, float latency_s, float took
 	visitor_send(&p->v, &m, POST_RELIABLE);
 }
 
-/* Consoles receive the steps before the first iteration in order, and the measured links. A missing
- * link is shown as missing. */
+/* Consoles receive the steps before the first iteration in order, and the measured links. They show
+ * a missing link as missing. */
 TEST(consoles_see_the_measured_links)
 {
 	const char *options[] = { "--eval-every", "0", "--wire", "fp32", NULL };
@@ -168,7 +170,7 @@ TEST(consoles_see_the_measured_links)
 				assert_true(w->links[i][k].spread_s > 0);
 				assert_true(w->links[i][k].bandwidth_bytes_per_s > 0);
 			}
-	/* A later report covers only the last second, and does not erase earlier measurements. */
+	/* A later report covers only the last second. It must not erase earlier measurements. */
 	tell_link(&w->players[1], 2, 0.0001f, 0.004f);
 	WORLD_UNTIL(w, w->links[1][2].measured_delay_s > 0);
 	tell_link(&w->players[1], 2, 0.0003f, 0);
@@ -198,8 +200,8 @@ TEST(an_emulated_run_is_announced_as_emulated)
 }
 
 /* In an emulated run, agents report latencies of connections on this machine. Consoles receive the
- * published figures: Australia to Belgium has 129 ms and 0.00982666015625 GiB/s. A restarted
- * controller sends them too. */
+ * published figures instead: Australia to Belgium has 129 ms and 0.00982666015625 GiB/s. A
+ * restarted controller sends the same figures. */
 TEST(consoles_see_the_figures_of_the_emulated_network)
 {
 	const char *options[] = {

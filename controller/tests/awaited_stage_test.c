@@ -1,5 +1,5 @@
-/* awaited_stage_test.c - a stage's last replica is silent and returns within the iteration:
- * which work continues, which restarts, and how long the controller waits. */
+/* awaited_stage_test.c - a stage's last replica is silent and returns within the iteration. Tests
+ * which work continues, which work restarts, and how long the controller waits. */
 
 #include <stdlib.h>
 
@@ -12,8 +12,8 @@
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* Tasks that ended while the run waited for the stage were reported once, and are not reported
- * again. */
+/* Agents reported the end of some tasks while the run waited for the stage. They do not report
+ * these tasks again. */
 FIXTURE_TEST(tasks_that_ended_while_a_stage_was_awaited_are_summed)
 {
 	struct controller *c = *state;
@@ -45,8 +45,8 @@ FIXTURE_TEST(tasks_that_ended_while_a_stage_was_awaited_are_summed)
 	under_way_recorded_once(c);
 }
 
-/* The run waits for the last replica of each stage. One of these replicas sent a report while it
- * counted as dead, and that report is lost. */
+/* The run waits for the last replica of each stage. The report that one of these replicas sent
+ * while it counted as dead is lost. */
 FIXTURE_TEST(a_lost_report_restarts_the_iteration)
 {
 	struct controller *c = *state;
@@ -74,7 +74,7 @@ FIXTURE_TEST(a_lost_report_restarts_the_iteration)
 	assert_true(c->iteration.redo);
 }
 
-/* The node counted as dead when the controller sent new routes to all other nodes. */
+/* The controller sent new routes to all other nodes while this node counted as dead. */
 FIXTURE_TEST(a_returning_node_receives_the_new_routes)
 {
 	struct controller *c = *state;
@@ -94,7 +94,8 @@ FIXTURE_TEST(a_returning_node_receives_the_new_routes)
 	c->iteration.progress.rerouted = false;
 	assert_true(iteration_readmit(&c->iteration, &c->members.list[DATA]));
 	assert_int_equal(c->run.phase, PHASE_COMPUTING);
-	assert_true(c->iteration.progress.rerouted); /* the new routes were sent with the order */
+	/* the controller sent the new routes together with the order */
+	assert_true(c->iteration.progress.rerouted);
 }
 
 FIXTURE_TEST(a_larger_loss_makes_the_wait_longer)
@@ -112,7 +113,7 @@ FIXTURE_TEST(a_larger_loss_makes_the_wait_longer)
 	assert_int_equal(recover_patience_us(&c->run), 12 * SECOND);
 	c->run.committed = 149;
 	assert_int_equal(recover_patience_us(&c->run), 30 * SECOND);
-	/* Without a checkpoint, all iterations would be lost */
+	/* Without a checkpoint, all iterations would have to be repeated */
 	c->run.options.checkpoint_every = 0;
 	c->run.committed = 100;
 	assert_int_equal(recover_patience_us(&c->run), 30 * SECOND);

@@ -1,4 +1,4 @@
-/* Builds a controller that several tests need, with the nodes of a cluster as its members. */
+/* bare.c - builds a controller for tests, with the nodes of a cluster as its members (bare.h). */
 #include "controller/tests/bare.h"
 
 #include <stdlib.h>

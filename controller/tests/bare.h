@@ -6,10 +6,10 @@
 
 #include "controller/controller.h"
 
-/* Returns a controller that takes ownership of this cluster. bare_free frees both. */
+/* Returns a controller that takes ownership of the cluster. Free both with bare_free. */
 struct controller *bare_controller(struct cluster *cluster, uint32_t path_length);
-/* Frees the controller with its plans, faults and members. A test frees whatever it added to a
- * member. */
+/* Frees the controller with its plans, faults and members. Memory that a test has added to a member
+ * must be freed by the test before. */
 void bare_free(struct controller *c);
 
 #endif

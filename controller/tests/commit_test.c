@@ -1,4 +1,4 @@
-/* commit_test.c - the controller computes a committed iteration's figures from the agents'
+/* commit_test.c - the controller computes the figures of a committed iteration from the agents'
  * reports. */
 
 #include <math.h>
@@ -15,8 +15,8 @@
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* Six nodes work 5.04 s in all within 2 s, on twelve microbatches whose loss is 3. The sums take
- * another second. */
+/* Six nodes work for 5.04 s in total within 2 s, on twelve microbatches whose loss is 3. The sums
+ * take another second. */
 FIXTURE_TEST(the_numbers_follow_from_the_tasks)
 {
 	struct controller *c = *state;
@@ -35,14 +35,14 @@ FIXTURE_TEST(the_numbers_follow_from_the_tasks)
 	assert_float_equal(shown->sync_s, 1, 1e-3);
 	assert_float_equal(shown->real_s, 3, 1e-3);
 	assert_float_equal(shown->idle_fraction, 0.58f, 1e-3);
-	/* each stage's squared norm is 1 */
+	/* the squared norm of each of the two stages is 1 */
 	assert_float_equal(shown->gradient_norm, (float)sqrt(2) / N, 1e-6);
 	assert_int_equal(shown->alive, NODES);
 	assert_int_equal(shown->path_length, 2);
 	assert_int_equal(shown->rerun, 0);
 }
 
-/* Lets the data node of the microbatch report the end of its first forward pass. */
+/* Makes the data node of the microbatch report the end of the first forward pass. */
 static void report_first_pass(struct controller *c, uint32_t microbatch, uint32_t named,
 			      uint32_t attempt)
 {
@@ -60,8 +60,8 @@ static void report_first_pass(struct controller *c, uint32_t microbatch, uint32_
 	loop_act(&c->iteration);
 }
 
-/* Events of a microbatch that does not exist are ignored. Events of an attempt under an earlier
- * controller are ignored, too. */
+/* The controller ignores events of a microbatch that does not exist, and events of an attempt under
+ * an earlier controller. */
 FIXTURE_TEST(events_of_unknown_microbatches_are_ignored)
 {
 	struct controller *c = *state;
@@ -80,7 +80,8 @@ FIXTURE_TEST(events_of_unknown_microbatches_are_ignored)
 	assert_int_equal(c->iteration.routes.microbatches[N - 1].passed, 1);
 }
 
-/* The node died during the task, whose work is repeated on another node. */
+/* The node died during the task. Another node repeats the task, so its time does not count as
+ * work. */
 FIXTURE_TEST(a_task_that_does_not_end_is_not_counted_as_work)
 {
 	struct controller *c = *state;
@@ -100,8 +101,8 @@ FIXTURE_TEST(a_task_that_does_not_end_is_not_counted_as_work)
 	assert_float_equal((float)c->iteration.progress.busy_s, N * 0.42f, 1e-3);
 }
 
-/* The first weights were trained for 7 of the 10 steps of the warm-up. The commit, and the message
- * of a run that diverges, give the learning rate of step 8. */
+/* The first weights were trained for 7 of the 10 steps of the warm-up. The first commit, and the
+ * message about a run that diverges, give the learning rate of step 8. */
 FIXTURE_TEST(the_learning_rate_continues_that_of_the_first_weights)
 {
 	struct controller *c = *state;
@@ -119,8 +120,8 @@ FIXTURE_TEST(the_learning_rate_continues_that_of_the_first_weights)
 	assert_float_equal(c->run.last_commit.lr, 0.008f, 1e-9);
 }
 
-/* Node 1 is needed. Node 4 joins in the same sums and is a spare, about which the planner would be
- * asked with less urgency. */
+/* Plans need node 1. Node 4 joins in the same sums and is a spare, for which a request to the
+ * planner would be less urgent. */
 FIXTURE_TEST(a_late_spare_does_not_replace_the_request_for_a_needed_node)
 {
 	struct controller *c = *state;
@@ -137,7 +138,8 @@ FIXTURE_TEST(a_late_spare_does_not_replace_the_request_for_a_needed_node)
 }
 
 /* A node reports its device's times for the commit twice. The first report claims more time than
- * the 4 s since the run began, and is reduced to it. The second is ignored. */
+ * the 4 s since the run began, so the controller reduces it to 4 s. The second report is
+ * ignored. */
 FIXTURE_TEST(device_times_are_taken_once_and_at_most_as_long_as_the_period)
 {
 	struct controller *c = *state;

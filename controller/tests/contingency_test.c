@@ -1,5 +1,5 @@
-/* contingency_test.c - plans that the controller makes ahead for the loss of a node: when they
- * are made, when they are used, and the predicted cost that consoles see. */
+/* contingency_test.c - plans that the controller makes ahead for the loss of a node. Tests when
+ * they are made, when they are used, and which cost consoles see. */
 
 #include <time.h>
 
@@ -9,7 +9,7 @@
 #include "controller/tests/player.h"
 #include "controller/tests/under_way.h"
 
-/* Lets the controller plan until a plan for the loss of the node is ready. */
+/* Gives the controller turns until it has a plan for the loss of the node. */
 static void wait_for(struct controller *c, int node)
 {
 	struct timespec moment = { 0, 1000000 };
@@ -33,8 +33,8 @@ static bool plan_uses(const struct plan *p, int node)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* If exactly the loss occurs for which a plan was made ahead, the search starts from that plan.
- * Otherwise it starts from the plan in force. */
+/* If exactly the case of a plan made ahead occurs, the search starts from that plan. Otherwise it
+ * starts from the plan in force. */
 FIXTURE_TEST(planning_starts_from_the_plan_made_ahead)
 {
 	struct controller *c = *state;
@@ -97,8 +97,7 @@ FIXTURE_TEST(the_journal_warns_of_a_node_that_slows_the_run)
 			nanosleep(&moment, NULL);
 		}
 		assert_int_equal(warnings(c),
-				 /* the controller warns at once, but not again when all plans are
-				  * made again */
+				 /* the controller warns once, although it makes all plans again */
 				 1);
 		c->run.now_us += 31 * (int64_t)SECOND;
 	}
@@ -134,7 +133,8 @@ FIXTURE_TEST(a_change_makes_the_plans_made_ahead_obsolete)
 	wait_for(c, 4);
 	c->members.list[5].state = MEMBER_DEAD;
 	assert_true(contingency_lost_s(&c->planning, &c->members.list[4]) == 0);
-	/* a plan is made, although its time cannot be compared with that of the plan in force */
+	/* without node 5 the plan in force is not usable, so there is no time to compare with, but
+	 * a plan is made */
 	for (int i = 0; i < 200; i++) {
 		contingency_turn(&c->planning);
 		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);
@@ -160,7 +160,7 @@ static bool all_foreseen(const struct world *w)
 	return true;
 }
 
-/* The plan without the lost node takes as long as was predicted. Then the controller plans ahead
+/* An iteration without the lost node takes as long as predicted. The controller then plans ahead
  * for the next loss. */
 TEST(a_loss_costs_as_much_as_predicted)
 {
@@ -183,8 +183,8 @@ TEST(a_loss_costs_as_much_as_predicted)
 	world_free(w);
 }
 
-/* When a node returns, the plan that was in force when it left is used again. The newest plan for
- * each set of nodes is kept. */
+/* The controller keeps the newest plan for each set of nodes. When a node returns, the plan that
+ * was in force when the node left is used again. */
 FIXTURE_TEST(plans_that_were_in_force_are_kept)
 {
 	struct controller *c = *state;
@@ -193,7 +193,7 @@ FIXTURE_TEST(plans_that_were_in_force_are_kept)
 	const struct plan *from;
 	double was_s = c->run.plan->plan->predicted.iteration_s;
 
-	/* So long that no plan is made ahead during the test */
+	/* The search for a plan ahead takes an hour, so it does not end during the test */
 	c->run.options.planning.ahead_s = 3600;
 	assert_int_equal(contingency_start(&c->planning, NULL), 0);
 	contingency_turn(&c->planning);
@@ -213,7 +213,7 @@ FIXTURE_TEST(plans_that_were_in_force_are_kept)
 	assert_true(from->predicted.iteration_s == was_s);
 }
 
-/* Plans are also made ahead for one skipped stage more or less. */
+/* The controller also plans ahead for one skipped stage more, and for one less. */
 FIXTURE_TEST(another_skip_ratio_is_foreseen)
 {
 	struct controller *c = *state;

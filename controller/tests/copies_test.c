@@ -47,14 +47,15 @@ FIXTURE_TEST(a_marked_node_that_still_works_is_not_replaced)
 	stage_moves_balance(&c->planning);
 	assert_int_equal(c->run.cluster->nodes[0].stage, 0);
 	assert_int_equal(c->run.cluster->nodes[4].stage, 1);
-	c->members.list[4].state = MEMBER_FAILED; /* a plan without this node has taken effect */
+	/* a plan that excludes this node has taken effect */
+	c->members.list[4].state = MEMBER_FAILED;
 	stage_moves_balance(&c->planning);
 	assert_int_equal(c->run.cluster->nodes[0].stage, 1);
 	assert_int_equal(c->run.cluster->nodes[4].stage, 0);
 }
 
-/* An operator's mark does not make a node's weights suspect. The weights of a node that the
- * controller excluded are used only if a second node reported the same hash. */
+/* An operator's mark says nothing about a node's weights, so they may be used. The weights of a
+ * node that the controller excluded may be used only if a second node reported the same hash. */
 FIXTURE_TEST(weights_of_an_excluded_node_need_a_second_report)
 {
 	struct controller *c = *state;
@@ -80,7 +81,8 @@ FIXTURE_TEST(weights_of_an_excluded_node_need_a_second_report)
 	assert_false(copy_of_excluded(&c->members, m, 1));
 }
 
-/* The joiner's links to the node with the copy are unknown. */
+/* A joiner will become the stage's second replica. Its links to the node with the copy are
+ * unknown. */
 FIXTURE_TEST(no_node_moves_if_a_joiner_is_about_to_fill_the_place)
 {
 	struct controller *c = down_to_one(state);
@@ -95,8 +97,8 @@ FIXTURE_TEST(no_node_moves_if_a_joiner_is_about_to_fill_the_place)
 	assert_int_equal(c->run.cluster->nodes[0].stage, 1);
 }
 
-/* Returns how many tenths of a second the controller waits before it drops a copy for which all
- * replicas wait. */
+/* Returns after how many tenths of a second the controller drops a copy for which all replicas
+ * wait. */
 static int copy_is_dropped_after(struct controller *c)
 {
 	int n = 0;
@@ -139,7 +141,7 @@ static void look(struct controller *c)
 	loop_act(&c->iteration);
 }
 
-/* A dropped copy stays assigned until the next commit, because the only replica may die in the same
+/* The node keeps a dropped copy until the next commit, because the only replica may die in the same
  * iteration. */
 FIXTURE_TEST(a_dropped_copy_lasts_until_the_next_commit)
 {
@@ -150,7 +152,7 @@ FIXTURE_TEST(a_dropped_copy_lasts_until_the_next_commit)
 	look(c);
 	assert_true(copy_usable(&c->run, &c->members.list[0], 1));
 	for (uint32_t i = copies_of(&c->members, 1, nodes); i-- > 0;)
-		assert_int_not_equal(nodes[i], 0); /* node 0 gets no sums */
+		assert_int_not_equal(nodes[i], 0); /* node 0 receives no sum for its dropped copy */
 	assert_false(copies_awaited(&c->members.list[0]));
 	c->run.committed++;
 	look(c);
@@ -171,8 +173,8 @@ FIXTURE_TEST(the_slower_of_two_copies_is_dropped_at_once)
 	assert_int_not_equal(c->members.list[1].copy.state, COPY_DROPPED);
 }
 
-/* A copy is kept for some time, because both replicas may have died unnoticed. If one of them turns
- * out to be dead, the copy is used again. */
+/* If a stage has two replicas, its copy is not needed. It is kept until the next commit, because
+ * one replica may have died without being noticed. In that case the copy is used again. */
 FIXTURE_TEST(an_unneeded_copy_lasts_until_the_next_commit)
 {
 	struct controller *c = down_to_one(state);
@@ -189,7 +191,7 @@ FIXTURE_TEST(an_unneeded_copy_lasts_until_the_next_commit)
 	assert_int_equal(c->members.list[0].copy.stage, -1);
 }
 
-/* As expected, a node whose copy was dropped reports that the copy missed a commit. No warning
+/* A node whose copy was dropped reports that the copy missed a commit. This is expected: no warning
  * follows, and the node may keep another copy. */
 FIXTURE_TEST(the_report_of_a_dropped_copy_is_ignored)
 {
@@ -201,6 +203,6 @@ FIXTURE_TEST(the_report_of_a_dropped_copy_is_ignored)
 	copies_refuse(&c->members, &c->members.list[0], "its copy was overdue");
 	standbys_kept(&c->members, &c->members.list[0], &k);
 	assert_int_equal(c->members.list[0].copy.stage, -1);
-	/* Counts only the copy that was overdue */
+	/* Only the overdue copy counts as a refusal */
 	assert_int_equal(c->members.list[0].copy.n_refused, 1);
 }

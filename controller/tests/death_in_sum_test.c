@@ -1,5 +1,5 @@
-/* death_in_sum_test.c - a node dies when its stage already has the sum. The gradients that the node
- * counted are in that sum and must not be in any other sum. */
+/* death_in_sum_test.c - a node dies when its stage already has the sum. The sum contains the
+ * gradients that the node counted, so no other sum may contain them. */
 
 #include "base/tests/test.h"
 #include "controller/iteration/iteration.h"
@@ -11,8 +11,8 @@
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* The other replicas' sum contains the dead node's gradients. No task runs again, and the record
- * names the dead node. */
+/* The other replicas' sum contains the dead node's gradients. No task runs again, and the record of
+ * the commit names the dead node. */
 FIXTURE_TEST(the_record_names_a_node_that_died_after_its_sum)
 {
 	struct controller *c = *state;
@@ -40,7 +40,7 @@ FIXTURE_TEST(the_record_names_a_node_that_died_after_its_sum)
 	assert_true(counted[4] > 0);
 }
 
-/* Lets substitutes repeat the work of the dead node. Returns the number of microbatches that run
+/* Makes substitutes repeat the work of the dead node. Returns the number of microbatches that run
  * again. */
 static uint32_t runs_again(struct controller *c)
 {
@@ -66,7 +66,7 @@ static uint32_t runs_again(struct controller *c)
 	return again;
 }
 
-/* Ends all tasks, and lets n04 die when its stage has the sum. */
+/* Ends all tasks. Kills n04 when its stage has the sum. */
 static void four_dies_in_its_sum(struct controller *c)
 {
 	under_way_all_is_done(c);
@@ -78,8 +78,8 @@ static void four_dies_in_its_sum(struct controller *c)
 	assert_int_equal(c->run.phase, PHASE_REDUCING);
 }
 
-/* A sum that only one node reported may be wrong, and no other report could show this. Repeating
- * the sum costs little. */
+/* If only one node reported a sum, nothing shows whether it is wrong. The controller repeats such a
+ * sum, which costs little. */
 FIXTURE_TEST(a_sum_that_only_one_node_reported_is_repeated)
 {
 	struct controller *c = *state;
@@ -101,8 +101,8 @@ FIXTURE_TEST(a_sum_that_only_one_node_reported_is_repeated)
 	}
 }
 
-/* The dead node reported a different sum. The controller cannot tell which sum is right, so it
- * commits neither. */
+/* The dead node reported a different sum than the others. The controller cannot tell which sum is
+ * right, so it commits neither. */
 FIXTURE_TEST(a_different_sum_of_a_dead_node_counts)
 {
 	struct controller *c = *state;
@@ -127,7 +127,7 @@ FIXTURE_TEST(a_different_sum_of_a_dead_node_counts)
 	under_way_recorded_once(c);
 }
 
-/* Lets the sums of the first stage differ once, so that all sums restart. */
+/* Makes the sums of the first stage differ once, so that all sums restart. */
 static void sums_differ(struct controller *c)
 {
 	uint64_t slices[DATA] = { 1, 2, 4 };
@@ -145,8 +145,7 @@ static void sums_differ(struct controller *c)
 	assert_int_equal(c->iteration.n_differing, 1);
 }
 
-/* The dead node's gradients were in the discarded sum and in no other, so they are computed
- * again. */
+/* Only the discarded sum contained the dead node's gradients, so they are computed again. */
 FIXTURE_TEST(a_node_that_died_in_a_sum_is_not_in_the_next)
 {
 	struct controller *c = *state;
@@ -177,7 +176,7 @@ FIXTURE_TEST(a_death_in_another_stage_does_not_change_this)
 		assert_int_equal(visited[node], node != 0 && node != 4);
 }
 
-/* The node returns and takes part in the next sum with an empty gradient. */
+/* The dead node returns, and takes part in the next sum with an empty gradient. */
 FIXTURE_TEST(the_return_of_the_node_does_not_change_this)
 {
 	struct controller *c = *state;
@@ -192,8 +191,8 @@ FIXTURE_TEST(the_return_of_the_node_does_not_change_this)
 	under_way_recorded_once(c);
 }
 
-/* A node is excluded after its stage has reported the sum. That sum may contain wrong numbers of
- * the node, and is therefore void. */
+/* A node is excluded after its stage has reported the sum. The sum is void, because it may contain
+ * wrong numbers from this node. */
 FIXTURE_TEST(the_sum_with_an_excluded_node_is_void)
 {
 	struct controller *c = *state;
@@ -212,7 +211,7 @@ FIXTURE_TEST(the_sum_with_an_excluded_node_is_void)
 	under_way_recorded_once(c);
 }
 
-/* The last report completes the sums, and shows at the same time that a node has to be excluded. */
+/* The same report completes the sums and shows that a node has to be excluded. */
 FIXTURE_TEST(no_loss_commits_a_void_sum)
 {
 	struct controller *c = *state;
@@ -226,7 +225,7 @@ FIXTURE_TEST(no_loss_commits_a_void_sum)
 	assert_int_equal(c->run.committed, 0);
 }
 
-/* By now, the dead node's stage is assigned to another node. The record still says which stage's
+/* Another node has already been assigned the dead node's stage. The record still says which stage's
  * sum contains the dead node's gradients. */
 FIXTURE_TEST(a_new_node_in_the_place_of_the_lost_one_changes_nothing)
 {
@@ -239,7 +238,7 @@ FIXTURE_TEST(a_new_node_in_the_place_of_the_lost_one_changes_nothing)
 	under_way_recorded_once(c);
 }
 
-/* The last node of the stage that has no sum falls silent and returns. The whole iteration
+/* The last node of the stage without a sum falls silent and returns. The whole iteration
  * restarts. */
 FIXTURE_TEST(an_awaited_stage_does_not_change_this)
 {

@@ -1,5 +1,5 @@
-/* drift_decisions_test.c - which measurements correct a time, and which corrections lead to a
- * request for a plan. Each kind of measurement has one row. */
+/* drift_decisions_test.c - which measurements make the controller correct a time, and which
+ * corrections make it request a plan. Each row is one kind of measurement. */
 
 #include <math.h>
 #include <stdio.h>
@@ -15,9 +15,9 @@ enum { LATE = 4, OTHER = 3, LAST = 5 };
 /* Where the agents run: each on a machine of its own, together on a machine with two cores, or on a
  * machine that the controller does not know. */
 enum place { OWN, SHARED, UNKNOWN };
-/* How task times arise: measured, or emulated with a time scale. */
+/* Origin of the task times: measured, or emulated with a time scale. */
 enum times { REAL, EMULATED };
-/* When the plan was requested: never, within the iteration, or after it. */
+/* When the controller requests a plan: never, within the iteration, or after it. */
 enum request { NEVER, WITHIN, AFTER };
 
 static void prepare(struct controller *c, enum place place, uint32_t agents, enum times times,
@@ -74,10 +74,12 @@ static const struct {
 	uint32_t agents; /* number of agents on the shared machine */
 	enum times times;
 	bool is_settled; /* the plan in force is old enough for small corrections to count */
-	bool all;        /* true: all agents measure this ratio; false: only LATE does */
+	/* true: all agents take `ratio` times as long as planned; false: only LATE does */
+	bool all;
 	double planned_s, ratio;
 	int tasks, iterations;  /* tasks in each iteration, and number of iterations */
-	bool corrected, others; /* expected: the time of LATE is corrected, and the time of OTHER */
+	/* expected: the controller corrects the time of LATE, and the time of OTHER */
+	bool corrected, others;
 	enum request request;
 } of_tasks[] = {
 	{ "a fifth more", OWN, 0, REAL, true, false, 0.1, 1.2, 4, 4, false, false, NEVER },
@@ -100,7 +102,8 @@ static const struct {
 	{ "unknown", UNKNOWN, 0, REAL, true, false, 0.1, 1.3, 4, 2, true, false, AFTER },
 	{ "unknown, all far off", UNKNOWN, 0, REAL, true, true, 0.1, 4, 4, 1, false, false, NEVER },
 	{ "unknown, far off", UNKNOWN, 0, REAL, true, false, 0.1, 4, 2, 1, true, false, WITHIN },
-	/* Agents that share cores are compared with one another, and their times differ more. */
+	/* Agents that share cores are compared with one another, and larger differences count as
+	 * noise. */
 	{ "shared", SHARED, 6, REAL, true, false, 0.1, 1.3, 4, 2, true, false, AFTER },
 	{ "shared, once", SHARED, 6, REAL, true, false, 0.1, 1.3, 4, 1, false, false, NEVER },
 	{ "shared, 15 ms", SHARED, 6, REAL, true, false, 0.03, 1.5, 4, 4, false, false, NEVER },
@@ -108,7 +111,8 @@ static const struct {
 	{ "shared, far off", SHARED, 6, REAL, true, false, 0.1, 4, 4, 1, false, false, NEVER },
 	{ "shared, far off", SHARED, 6, REAL, true, false, 0.1, 4, 4, 2, true, false, AFTER },
 	{ "shared, far off", SHARED, 6, EMULATED, true, false, 0.1, 4, 2, 1, true, false, WITHIN },
-	/* The whole machine is late, so its pace is corrected and no single agent's time. */
+	/* All agents of the machine are late, so the machine's pace is corrected, and not the time
+	 * of a single agent. */
 	{ "machine, once", SHARED, 6, REAL, false, true, 0.1, 1.6, 4, 1, true, true, AFTER },
 	{ "machine, 4%", SHARED, 6, REAL, true, true, 0.1, 1.04, 4, 4, false, false, NEVER },
 	{ "machine, 10%", SHARED, 6, REAL, true, true, 0.1, 1.1, 4, 1, true, true, AFTER },
@@ -124,7 +128,7 @@ static double forward_s(const struct controller *c, int node)
 	return c->run.cluster->nodes[node].forward_s;
 }
 
-/* Lets the agents report the tasks of one iteration. */
+/* Makes the agents report the tasks of one iteration. */
 static void do_tasks(struct controller *c, size_t row, const double *planned_s)
 {
 	for (int t = 0; t < of_tasks[row].tasks; t++)
@@ -168,12 +172,12 @@ TEST(each_kind_of_task_has_one_decision)
 static const struct {
 	const char *what;
 	double planned_s, ratio;
-	/* Number of links that LATE reports, and how many of them take the planned time */
+	/* Number of links that LATE reports, and how many of these have the planned time */
 	int links, odd;
 	int reports;
 	double wait; /* share of the time that LATE waits for a processor that other programs use */
 	bool is_settled;
-	/* expected: a reported link is corrected, and a link that no report contains */
+	/* expected: the controller corrects a reported link, and a link without a report */
 	bool corrected, others;
 	enum request request;
 } of_links[] = {
@@ -193,7 +197,7 @@ static const struct {
 	{ "one link, twice", 0.2, 2.5, 1, 0, 2, 0, true, true, false, AFTER },
 	{ "three of four", 0.2, 2.5, 4, 1, 1, 0, false, true, true, WITHIN },
 	{ "two of four", 0.2, 2.5, 4, 2, 1, 0, false, false, false, NEVER },
-	/* Other programs delay transfers by up to 0.1 s, and slow the work on them down. */
+	/* Other programs delay transfers by up to 0.1 s, and slow down the work on messages. */
 	{ "waits", 0.05, 3, 4, 0, 4, 0.6, true, false, false, NEVER },
 	{ "waits, and slow", 0.05, 9, 4, 0, 4, 0.6, false, true, true, WITHIN },
 };
@@ -262,8 +266,8 @@ TEST(each_kind_of_link_has_one_decision)
 
 /* ---- plans ---- */
 
-/* Each node that becomes far slower during an iteration leads to a request for a plan, but only
- * three nodes do so. The end of the iteration requests the last plan. */
+/* Each node that becomes far slower during an iteration causes a request for a plan, but only the
+ * first three nodes do. After the iteration the controller requests one more plan. */
 TEST(an_iteration_requests_three_plans)
 {
 	struct controller *c = controller_at(OWN, 0, REAL, false);
@@ -283,7 +287,8 @@ TEST(an_iteration_requests_three_plans)
 	under_way_end(&fixture);
 }
 
-/* After a request because of small corrections, the next such request waits for 15 s. */
+/* After a request because of small corrections, the next such request follows after 15 s at the
+ * earliest. */
 TEST(small_corrections_request_a_plan_now_and_then)
 {
 	struct controller *c = controller_at(OWN, 0, REAL, true);

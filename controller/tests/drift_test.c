@@ -1,6 +1,6 @@
-/* drift_test.c - the controller learns the real speed of links and nodes from reports, and
- * corrects the plan's times. A single odd report must not change the plan, and impossible
- * values must be ignored. */
+/* drift_test.c - the controller learns the real speed of links and nodes from reports, and corrects
+ * the plan's times. A single odd report must not change the plan, and the controller must ignore
+ * impossible values. */
 
 #include <math.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void unmake(struct controller *c)
 	free(c);
 }
 
-/* The node FROM reports its links to the nodes 3, 4, and so on. */
+/* Makes the node FROM report its links to the nodes 3, 4, and so on. */
 static void tell(struct controller *c, const double *measured, uint32_t n)
 {
 	struct msg_link links[NODES] = { { .from = 0 } };
@@ -78,7 +78,8 @@ TEST(unused_links_follow_the_others)
 
 	tell(c, slow, 4);
 	assert_true(believed(c, 0) > 3.8 && believed(c, 0) < 4.3);
-	assert_true(believed(c, NODES - 1) < 0); /* the missing link still counts as missing */
+	/* the controller still knows that the link is missing */
+	assert_true(believed(c, NODES - 1) < 0);
 	assert_true(c->run.cluster->delay_s[0 * NODES + FROM] == 1);
 	assert_true(c->planning.drift.links_corrected);
 	tell(c, normal, 4);
@@ -98,8 +99,8 @@ TEST(few_reports_must_be_repeated)
 	unmake(c);
 }
 
-/* Plans expect that the hosts at both ends encode and decode what travels, but not in an emulated
- * run, and not from what cannot be. */
+/* Plans add the time in which the hosts at both ends encode and decode a tensor. They do not in an
+ * emulated run, or if the reported time is impossible. */
 TEST(hosts_take_their_part_of_a_transfer)
 {
 	const double takes[] = { 1, 1 };
@@ -132,7 +133,7 @@ TEST(hosts_take_their_part_of_a_transfer)
 	}
 }
 
-/* A task that its host delays takes longer. */
+/* The time for which the host delays a task counts as the task's. */
 TEST(a_late_host_slows_its_tasks)
 {
 	struct controller *c = made();
@@ -157,7 +158,7 @@ TEST(a_late_host_slows_its_tasks)
 	unmake(c);
 }
 
-/* The time that processes wait for a processor is not attributed to a link. */
+/* If processes wait for a processor, the wait does not count as the link's. */
 TEST(a_shared_machine_is_not_a_slow_link)
 {
 	struct controller *c = made();
@@ -172,7 +173,7 @@ TEST(a_shared_machine_is_not_a_slow_link)
 	assert_true(believed(c, 0) == 1 && believed(c, 3) == 1);
 	assert_false(c->planning.drift.links_corrected);
 	for (int i = 0; i < 4; i++)
-		tell(c, slow, 4); /* more time than the waits can explain */
+		tell(c, slow, 4); /* these times are longer than the waits can explain */
 	assert_true(believed(c, 3) > 4.3 && believed(c, 3) < 4.5);
 	unmake(c);
 }
@@ -191,8 +192,9 @@ TEST(one_link_is_corrected_alone)
 	unmake(c);
 }
 
-/* Reports a measurement of the link from node FROM to node 3: the transfer time of an activation
- * (0: none was sent) and half a round trip. Returns the delay that the controller then assumes. */
+/* Reports a measurement of the link from node FROM to node 3. took_s: transfer time of an
+ * activation; 0: none was sent. latency_s: half a round trip. Returns the delay that the controller
+ * then assumes. */
 static double travel(struct controller *c, double took_s, double latency_s)
 {
 	struct msg_link link = { .to = 3,
@@ -226,8 +228,8 @@ static void unmake_measured(struct controller *c)
 	unmake(c);
 }
 
-/* Half of the activations lose a packet and take longer. The assumed delay is the mean, and rarely
- * changes. */
+/* Half of the activations lose a packet and take longer. The assumed delay becomes the mean, and
+ * rarely changes. */
 TEST(the_delay_of_a_lossy_link_is_its_mean)
 {
 	struct controller *c = made_measured();
@@ -291,8 +293,8 @@ static void a_task(struct controller *c, uint16_t node, double took_s)
 	drift_task(&c->planning, m, &e, c->iteration.progress.started_us);
 }
 
-/* A node that is slower than all others is corrected during the iteration, once the others are
- * known to be fast. */
+/* The controller corrects a node that is slower than all others during the iteration, once it knows
+ * that the others are fast. */
 TEST(a_node_slower_than_all_others_is_corrected_at_once)
 {
 	struct controller *c = made();
@@ -306,7 +308,7 @@ TEST(a_node_slower_than_all_others_is_corrected_at_once)
 	a_task(c, 3, 1.1);
 	a_task(c, 1, 4);
 	a_task(c, 1, 4);
-	/* not corrected yet, because most other nodes might be as slow */
+	/* not corrected yet, because the other nodes may be as slow */
 	assert_true(c->run.cluster->nodes[1].forward_s == 1);
 	for (uint16_t i = 4; i < NODES; i++)
 		a_task(c, i, 1.1);
@@ -326,8 +328,8 @@ TEST(a_node_slower_than_all_others_is_corrected_at_once)
 	unmake(c);
 }
 
-/* Under load, the report of a task's end is delayed, and the estimate of the node's clock changes.
- * The measured time of the task must not change. */
+/* Under load, the report of a task's end is late, and the estimate of the node's clock changes. The
+ * task's measured time must not change. */
 TEST(a_new_clock_estimate_is_no_drift)
 {
 	struct controller *c = made();
@@ -355,9 +357,9 @@ static void all_take(struct controller *c, double times)
 	drift_turn(&c->planning);
 }
 
-/* Agents share cores and slow each other down. The first measurement is taken over in full, because
- * nothing was known before. Later iterations have less weight, so that predictions do not follow
- * each of them. */
+/* Agents share cores and slow each other down. The first measurement counts fully, because nothing
+ * was known before. Later iterations have less weight, so that predictions do not change with each
+ * of them. */
 TEST(a_pace_is_a_mean)
 {
 	struct controller *c = made();
@@ -384,7 +386,7 @@ TEST(a_pace_is_a_mean)
 	unmake(c);
 }
 
-/* A task of a stage with three times the work may take three times as long. */
+/* If a stage has three times the work, its tasks may take three times as long. */
 TEST(the_work_of_a_stage_is_no_slowness)
 {
 	struct controller *c = made();

@@ -1,6 +1,6 @@
-/* ending_test.c - runs a whole controller with simulated agents until the run ends. Whatever ends
- * the run, the agents' disks hold the last commit afterwards, and the controller does not wait
- * forever for an agent that does not write. */
+/* ending_test.c - runs a whole controller with simulated agents until the run ends. However the run
+ * ends, the agents' disks must then hold the last commit. The controller must not wait forever for
+ * an agent that does not write. */
 
 #include <signal.h>
 #include <stdio.h>
@@ -58,7 +58,7 @@ static bool journal_has(const struct world *w, const char *words)
 	return strstr(w->console.journal, words) != NULL;
 }
 
-/* Waits for the end of the run, which must have this reason. The controller may exit right after it
+/* Waits for the end of the run, and checks its reason. The controller may exit right after it
  * reports the end. */
 static void run_ends(struct world *w, const char *why)
 {
@@ -73,7 +73,7 @@ static void run_ends(struct world *w, const char *why)
 			 w->console.journal);
 }
 
-/* Checks that the last commit was saved before the end. */
+/* Checks that the agents saved the last commit before the end. */
 static void saved_at_the_end(const struct world *w)
 {
 	char words[48];
@@ -111,8 +111,7 @@ static bool logged(const struct world *w, const char *words)
 	return found;
 }
 
-/* The controller is killed when all iterations are committed and one stage is not yet written to
- * disk. */
+/* The controller is killed when all iterations are committed, but one stage is not yet on disk. */
 TEST_WITH(a_new_controller_writes_the_last_checkpoint, world_open_patient, world_close)
 {
 	const char *options[] = { NULL };

@@ -48,8 +48,8 @@ FIXTURE_TEST(dead_and_excluded_nodes_get_no_validation)
 	}
 }
 
-/* Validation needs links in both directions, because the last stage sends its answer to the data
- * node. */
+/* A validation needs links in both directions, because the last stage sends its answer back to the
+ * data node. */
 FIXTURE_TEST(validation_avoids_cut_links)
 {
 	struct controller *c = *state;
@@ -67,7 +67,8 @@ FIXTURE_TEST(validation_avoids_cut_links)
 	c->members.failed_links.n = 0;
 }
 
-/* A closed port is found before the first plan, and is no cut. */
+/* Some links could never be made, for example because of a closed port. This is found before the
+ * first plan, and is no cut. */
 FIXTURE_TEST(validation_avoids_links_that_were_never_made)
 {
 	struct controller *c = *state;
@@ -90,7 +91,7 @@ FIXTURE_TEST(an_answer_needs_its_links)
 	assert_false(evaluation_needs(&c->iteration, 2, 4) ||
 		     evaluation_needs(&c->iteration, 3, 4));
 	iteration_evaluated(&c->iteration, &c->members.list[2], &r);
-	/* This microbatch was answered, so it needs no link */
+	/* This microbatch is already answered, so it does not need the link any more */
 	assert_false(evaluation_needs(&c->iteration, 2, 5));
 }
 

@@ -1,7 +1,7 @@
 /* explore.c - for tests: explores all states of a model of the protocol, breadth first.
  *
- * One table has a hash of each state's name. After the search, a second pass checks every state
- * from which the iteration should be able to end. */
+ * One table has a hash of each state's name. After the search, a second pass checks that the
+ * iteration can end from every state from which it should be able to end. */
 #include "base/tests/test.h"
 #include "controller/tests/explore.h"
 
@@ -13,20 +13,21 @@ static const uint64_t NOBODY = UINT64_MAX;
 struct search {
 	const struct protocol *p;
 	struct explored found;
-	/* Hash table of `size` entries, each with half of a state's hash and its number; NOBODY:
-	 * free */
+	/* Hash table of `size` entries. Each has half of the hash of a state's name, and the
+	 * state's number; NOBODY: free */
 	uint64_t *table;
 	size_t size;
 	uint64_t *hashes;
 	uint32_t *before; /* for each state, the state from which it was first reached */
 	uint32_t n, room;
-	/* names, of nodes + 1 numbers each, of the states at this depth and at the next */
+	/* Names of the states at this depth and at the next depth, each of nodes + 1 numbers */
 	uint64_t *now, *next;
 	uint32_t n_now, n_next, room_next, first; /* first: the number of the state now[0] */
-	uint32_t *edges;                          /* steps that need no fault, ordered by state */
+	/* results of steps that need no fault, ordered by the state before the step */
+	uint32_t *edges;
 	uint64_t n_edges, room_edges;
-	uint64_t *edges_to; /* for each state, the end of its steps in `edges` */
-	uint8_t *ends;      /* for each state, whether the iteration may end from it */
+	uint64_t *edges_to; /* for each state, the index in `edges` after its last step */
+	uint8_t *ends;      /* for each state: true if the iteration may end from this state */
 	uint32_t at;        /* the state whose steps are being explored */
 	const struct p_state *at_state;
 	const uint64_t *at_name;
@@ -42,7 +43,7 @@ static void *grown(void *old, size_t n)
 	return new;
 }
 
-/* The half of the hash in an entry makes most comparisons of names unnecessary. */
+/* Each entry has half of the hash, so that most names need not be compared. */
 static uint64_t entry_of(uint64_t hash, uint32_t number)
 {
 	return hash >> 32 << 32 | number;
@@ -116,7 +117,8 @@ static void add(struct search *x, const struct p_state *s, const uint64_t *name,
 	}
 	x->hashes[x->n] = hash;
 	x->before[x->n] = x->at;
-	/* A state from which the iteration cannot end counts as if it ended. */
+	/* A state from which the iteration cannot end counts like an end, because nothing follows
+	 * from it. */
 	x->ends[x->n] = protocol_ended(x->p, s) || !protocol_can_end(x->p, s);
 	x->found.ended += protocol_ended(x->p, s);
 	x->found.hopeless += !protocol_can_end(x->p, s);
@@ -196,8 +198,9 @@ static void look_at_all(struct search *x)
 	}
 }
 
-/* Checks that the iteration ends from every state from which it can, if no further fault occurs.
- * Most steps lead to later states, so a few passes from the last to the first suffice. */
+/* Checks that the iteration ends from every state from which it can end, if no further fault
+ * occurs. Most steps lead to states with higher numbers, so a few passes from the last state to the
+ * first suffice. */
 static void look_for_ends(struct search *x)
 {
 	bool more = true;

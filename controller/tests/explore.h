@@ -6,14 +6,15 @@
 
 struct explored {
 	uint64_t states, steps;
-	/* number of states that ended, and number of states in which a stage has no node left */
+	/* number of states in which the iteration has ended, and of states in which a stage has no
+	 * node left */
 	uint64_t ended, hopeless;
-	/* the first violation, whose shortest trace was printed; NULL: none */
+	/* the first violation found, whose shortest trace was printed; NULL: none */
 	const char *wrong;
 };
 
-/* Explores states breadth first until there is no new one. A state is identified by a hash of 64
- * bits. With ten million states, two of them are confused in one of three hundred thousand
+/* Explores states breadth first until no new state is found. A state is identified by a hash of 64
+ * bits. With ten million states, two of them have the same hash in one of three hundred thousand
  * explorations. trace: where to print the steps to a violation, or NULL. */
 struct explored explore(const struct protocol *p, FILE *trace);
 

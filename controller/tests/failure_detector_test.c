@@ -1,7 +1,7 @@
-/* failure_detector_test.c - which nodes the controller takes for dead. The test simulates hours
- * of heartbeats over connections that lose and delay packets as TCP does, from overloaded
- * machines and from machines that vanish. Living nodes must not be dropped, and dead ones must
- * be found in time. */
+/* failure_detector_test.c - which nodes the controller takes for dead. The test simulates hours of
+ * heartbeats over connections that lose and delay packets as TCP does, from overloaded machines and
+ * from machines that vanish. The controller must not drop living nodes, and must find dead nodes in
+ * time. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ enum {
 	LIMIT_US = 450000
 };
 
-/* Returns the longest time, half a second and four round trips, in which a death must be found. */
+/* Returns the longest time in which a death must be found: half a second and four round trips. */
 static int64_t in_time(int64_t one_way_us)
 {
 	return SECOND / 2 + 8 * one_way_us;
@@ -34,7 +34,7 @@ static int64_t in_time(int64_t one_way_us)
 
 /* ---- connections ---- */
 
-/* A path through the network. Lost packets are sent again. */
+/* A path through the network, on which lost packets are sent again. */
 struct connection {
 	int64_t one_way_us;
 	double loss, jitter;
@@ -60,9 +60,9 @@ static int64_t pass(const struct connection *w, struct rng *rng)
 	return (int64_t)((double)w->one_way_us * (1 + w->jitter * (2 * rng_uniform(rng) - 1)));
 }
 
-/* Returns the arrival time of a packet that is sent at time `at` on a connection that sends a
- * packet every `every_us`. A lost packet is sent again after a later packet was acknowledged (RFC
- * 8985) or after its timer, which doubles each time. */
+/* Returns when a packet arrives that is sent at time `at`, on a connection that sends a packet
+ * every `every_us`. A lost packet is sent again after a later packet was acknowledged (RFC 8985),
+ * or when its timer expires. The timer doubles each time. */
 static int64_t arrival(const struct connection *w, int64_t at, int64_t every_us, struct rng *rng)
 {
 	int64_t round = 2 * w->one_way_us, first = at, timer = 2 * round + 200000, later;
@@ -89,8 +89,8 @@ static int by_arrival(const void *a, const void *b)
 	return (x->arrives_us > y->arrives_us) - (x->arrives_us < y->arrives_us);
 }
 
-/* late_us: how late each of the n heartbeats is sent, or NULL. A late heartbeat delays those after
- * it. */
+/* late_us: how late each of the n heartbeats is sent, or NULL. A late heartbeat delays the
+ * heartbeats after it. */
 static void trace_init(struct trace *t, const struct connection *w, uint32_t n,
 		       const int64_t *late_us, uint64_t seed)
 {
@@ -221,8 +221,8 @@ static void hear(struct world *w, int64_t until_us)
 		if (!next || next->arrives_us > until_us)
 			return;
 		w->traces[who].next++;
-		/* A vanished machine does not send lost packets again, so its last ones may never
-		 * arrive */
+		/* A machine that has vanished does not send lost packets again, so the last packets
+		 * may never arrive */
 		if (next->arrives_us - 2 * w->traces[who].via.one_way_us <= w->vanishes_us[who])
 			deliver(w, who, next);
 	}
@@ -282,8 +282,8 @@ TEST(an_hour_of_losses_kills_nobody)
 	world_free(w);
 }
 
-/* A heartbeat that was overtaken by a newer one proves that the node lives. Its contents are
- * outdated and ignored. */
+/* A heartbeat arrives after a newer one. It still proves that the node lives, but the controller
+ * ignores its outdated contents. */
 TEST(the_contents_of_an_overtaken_heartbeat_are_ignored)
 {
 	struct world *w = world_new();
@@ -307,7 +307,7 @@ TEST(the_contents_of_an_overtaken_heartbeat_are_ignored)
 	members_heartbeat(&w->c->iteration, m, &h);
 	loop_act(&w->c->iteration);
 	assert_int_equal(m->beat.queued, 8);
-	/* Heartbeats of a new process are numbered from zero */
+	/* A new process numbers its heartbeats from zero */
 	failure_detector_begin(&w->c->members, m);
 	h.beat = 1;
 	h.queued = 1;
@@ -318,7 +318,7 @@ TEST(the_contents_of_an_overtaken_heartbeat_are_ignored)
 }
 
 /* One machine becomes more and more overloaded, until gaps between its heartbeats reach 0.8 s. The
- * limits of other machines stay the same. */
+ * allowed silence of other machines stays the same. */
 TEST(an_overloaded_machine_is_not_dead)
 {
 	enum { BEATS = 600 };
@@ -376,7 +376,8 @@ TEST(silence_of_most_machines_is_the_controllers_fault)
 			w->vanishes_us[i] = 20 * SECOND;
 		go(w, 20 * SECOND, 22 * SECOND);
 		for (int i = 0; i < NODES; i++)
-			assert_true(w->dead_us[i] > 0); /* but not forever */
+			/* but these nodes are not awaited forever */
+			assert_true(w->dead_us[i] > 0);
 		world_free(w);
 	}
 }
@@ -389,7 +390,7 @@ TEST(a_controller_that_slept_does_not_judge)
 	make_lossy_traces(w, 300, 1);
 	world_greet(w);
 	go(w, LOOK_US, 10 * SECOND);
-	/* All messages that were sent during the sleep have still to be read */
+	/* All messages that were sent during the sleep are still unread */
 	w->c->run.now_us = 13 * SECOND;
 	failure_detector_check(&w->c->members, 3 * SECOND);
 	loop_act(&w->c->iteration);
@@ -421,8 +422,8 @@ TEST(a_vanished_machine_is_detected_in_time)
 	}
 }
 
-/* All agents of a vanished machine are dropped at the same moment, whichever of their last packets
- * were lost, so that none of them receives the work of another. */
+/* All agents of a vanished machine are dropped at the same moment, so that none of them receives
+ * the work of another. This does not depend on which of their last packets were lost. */
 TEST(all_agents_of_a_vanished_machine_are_dropped)
 {
 	for (uint64_t seed = 0; seed < 20; seed++) {
@@ -474,8 +475,8 @@ TEST(one_silent_agent_is_dropped_alone)
 	world_free(w);
 }
 
-/* A connection's end is reported after the data on it. If packets are lost, the report of the end
- * is as late as they are. */
+/* The end of a connection is reported after its data. If packets are lost, the report of the end is
+ * as late as the data. */
 TEST(a_hang_up_is_detected_at_once)
 {
 	for (uint64_t seed = 0; seed < 120; seed++) {
@@ -505,7 +506,7 @@ TEST(a_hang_up_is_detected_at_once)
 	}
 }
 
-/* The connections of a console end. No node is taken for dead because of this. */
+/* The connections that end belong to a console. No node is taken for dead because of this. */
 TEST(a_node_that_is_heard_has_not_hung_up)
 {
 	struct world *w = world_new();
@@ -522,8 +523,8 @@ TEST(a_node_that_is_heard_has_not_hung_up)
 	world_free(w);
 }
 
-/* A vanished machine returns, and its old connections end. On lossy links some other node is often
- * silent at that moment; the controller must not take this node for the one whose connections
+/* A vanished machine returns, and its old connections end. On lossy links another node is often
+ * silent at that moment. The controller must not conclude that this node's connections have
  * ended. */
 TEST(a_returning_node_ends_its_old_connections)
 {
@@ -550,8 +551,8 @@ TEST(a_returning_node_ends_its_old_connections)
 	}
 }
 
-/* A node that slept returns and keeps its old connections. A connection that ends much later
- * belongs to another node. */
+/* A node that was suspended returns and keeps its connections. A connection that ends much later
+ * therefore belongs to another node. */
 TEST(a_node_on_old_connections_ends_none)
 {
 	struct world *w = world_new();
@@ -568,7 +569,8 @@ TEST(a_node_on_old_connections_ends_none)
 	world_free(w);
 }
 
-/* Nothing is known yet of a new node's link. The node may be silent for longer, but not forever. */
+/* The round trip of a new node is unknown, so the node may be silent for longer, but not
+ * forever. */
 TEST(a_new_node_has_more_time)
 {
 	struct world *w = world_new();

@@ -1,7 +1,7 @@
 /* faulty_test.c - a whole controller with simulated agents, one of which is faulty.
  *
- * The run continues in every case. A node that breaks the protocol is excluded. A node that hangs
- * counts as dead and returns. At the end all other nodes take part. */
+ * The run continues in every case. The controller excludes a node that breaks the protocol. A node
+ * that hangs counts as dead and returns. At the end all other nodes take part. */
 
 #include <stdio.h>
 #include <string.h>
@@ -45,8 +45,8 @@ static bool only_faulty_are_out(const struct world *w)
 	return true;
 }
 
-/* Returns true if a journal line about the node contains the words. In such a line, the
- * node's number is followed by its name and its location. */
+/* Returns true if a journal line about the node contains the words. In such a line, a name and a
+ * location follow the node's number. */
 static bool line_has(const struct world *w, int node, const char *words)
 {
 	char number[16];
@@ -88,8 +88,8 @@ static void give_stage_fault(struct world *w, uint8_t stage, enum player_fault f
 			w->faults[i] = fault;
 }
 
-/* Gives the first node of the stage a fault. Checks that all other nodes stay until that node is
- * excluded, and that five more iterations are committed. */
+/* Gives the first node of the stage a fault. Checks that this node is excluded, that all other
+ * nodes stay, and that five more iterations are committed. */
 static void is_excluded(struct world *w, enum player_fault fault, uint8_t stage, const char *why)
 {
 	int node = first_of(w, stage);
@@ -103,7 +103,8 @@ static void is_excluded(struct world *w, enum player_fault fault, uint8_t stage,
 		fail_msg("no \"%s\" in the journal:\n%s", why, w->console.journal);
 }
 
-/* The first node of the stage hangs until it counts as dead. Then it works again, and rejoins. */
+/* The first node of the stage hangs until the controller takes it for dead. Then the node works
+ * again, and rejoins. */
 static void is_dropped(struct world *w, enum player_fault fault, uint8_t stage, const char *why)
 {
 	int node = first_of(w, stage);
@@ -153,8 +154,8 @@ EXCLUDED(a_node_reports_another_slice, OTHER_SLICE, 0, "has another sum than its
 EXCLUDED(a_node_sums_among_other_nodes, OTHER_LENGTH, 0,
 	 "summed over another number of replicas than ordered")
 
-/* All other nodes report the faulty node. Their quotas must allow these reports. Then they forget
- * the node's key. */
+/* All other nodes report the faulty node. The limits on reports must allow this. The other nodes
+ * then forget the faulty node's key. */
 FIXTURE_TEST(a_node_sends_impossible_numbers_to_all)
 {
 	struct world *w = *state;
@@ -186,8 +187,8 @@ FIXTURE_TEST(impossible_losses_of_two_data_nodes_end_the_run)
 
 #define SKIPPING_TEST(name) TEST_WITH(name, world_open_skipping, world_close)
 
-/* The data of two iterations gives no finite loss. The iteration is repeated with the next data, no
- * node is blamed, and all later iterations use later data. */
+/* The losses of two iterations' data are not finite. The iteration is repeated with the next data,
+ * no node is blamed, and all later iterations use later data. */
 SKIPPING_TEST(bad_data_is_skipped)
 {
 	struct world *w = *state;
@@ -217,8 +218,8 @@ SKIPPING_TEST(a_run_without_good_data_ends)
 }
 
 /* All other nodes report the faulty node in each attempt, and some reports arrive after the
- * attempt's end. Each attempt still counts as one skip. After the last skip the node is excluded,
- * as it is without skips. */
+ * attempt's end. Each attempt still counts as one skip. After the last skip the controller excludes
+ * the node, as in a run without skips. */
 SKIPPING_TEST(a_node_that_sends_impossible_numbers_is_excluded_after_the_skips)
 {
 	struct world *w = *state;
@@ -249,7 +250,7 @@ FIXTURE_TEST(two_nodes_hang)
 	WORLD_UNTIL(w, world_all_live(w));
 }
 
-/* Like all others, the faulty node reports that it is at rest. The iteration restarts until the
+/* The faulty node reports that it is at rest, as all others do. The iteration restarts until this
  * node works. */
 FIXTURE_TEST(the_iteration_restarts_until_an_idle_node_works)
 {
@@ -267,7 +268,7 @@ FIXTURE_TEST(the_iteration_restarts_until_an_idle_node_works)
 EXCLUDED(a_node_holds_other_weights, OTHER_WEIGHTS, 1, "holds other weights again")
 EXCLUDED(a_data_node_holds_other_weights, OTHER_WEIGHTS, 0, "holds other weights again")
 
-/* The node whose bit flipped fetches the right weights and rejoins. */
+/* A bit of the node's weights has flipped. The node fetches the right weights and rejoins. */
 FIXTURE_TEST(a_bit_flips_once)
 {
 	struct world *w = *state;

@@ -1,5 +1,5 @@
-/* finish_test.c - when the controller reports to its supervisor that the run has ended, so that
- * the supervisor does not restart it. */
+/* finish_test.c - when the controller reports to its supervisor that the run has ended. After this
+ * report the supervisor does not restart the controller. */
 #include <unistd.h>
 
 #include "base/tests/test.h"
@@ -22,8 +22,7 @@ static struct controller *with_supervisor(void **state)
 	return c;
 }
 
-/* Returns true if the supervisor was notified that the run is over, so that it restarts no
- * controller. Closes c->run.supervisor. */
+/* Returns true if the supervisor was notified that the run is over. Closes c->run.supervisor. */
 static bool was_notified(struct controller *c)
 {
 	char line[16];
@@ -38,8 +37,8 @@ static bool was_notified(struct controller *c)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* Before everything is written, the supervisor may restart the controller: the new controller would
- * find that the run is done, and end. */
+/* If the controller dies before everything is written, the supervisor may restart it. The new
+ * controller finds that the run is done, and ends. */
 FIXTURE_TEST(a_finished_run_may_die_until_all_is_written)
 {
 	struct controller *c = with_supervisor(state);
@@ -51,7 +50,8 @@ FIXTURE_TEST(a_finished_run_may_die_until_all_is_written)
 	assert_true(was_notified(c));
 }
 
-/* A restarted controller would wait for agents that have already been ordered to end. */
+/* The agents have already been ordered to end, so a restarted controller would wait for them in
+ * vain. */
 FIXTURE_TEST(a_stopped_run_ends_at_once)
 {
 	struct controller *c = with_supervisor(state);
@@ -69,8 +69,8 @@ FIXTURE_TEST(a_failed_run_ends_at_once)
 	assert_true(was_notified(c));
 }
 
-/* A controller that cannot write its record is restarted, because its successor may be able to
- * write. */
+/* If a controller cannot write its record, the supervisor restarts it, because the next controller
+ * may be able to write. */
 FIXTURE_TEST(a_run_that_cannot_be_recorded_may_be_resumed)
 {
 	struct controller *c = with_supervisor(state);

@@ -1,4 +1,4 @@
-/* Tests that other formats change the times of links, and that an iteration keeps the formats with
+/* formats_test.c - other formats change the times of links, and an iteration keeps the formats with
  * which it began. */
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +19,7 @@ enum { TRIO = 3, PARAMETERS = 1 << 16 };
 
 static const struct tensor_formats six = { FORMAT_Q6, FORMAT_Q8 };
 
-/* Returns a cluster whose links take 10 s, of which 8 s are for the bytes, and whose sums take 4
- * s. */
+/* Returns a cluster whose links take 10 s, of which the bytes take 8 s, and whose sums take 4 s. */
 static struct cluster *described(void)
 {
 	struct cluster *c = cluster_alloc(TRIO, 2, true);
@@ -56,8 +55,8 @@ static void is_near(double a, double b)
 	assert_true(a > b - 1e-9 && a < b + 1e-9);
 }
 
-/* If transfers showed that a link is three times as slow as described, it stays so. A missing link
- * stays missing. */
+/* Transfers showed that a link is three times as slow as described. It stays three times as slow in
+ * another format. A missing link stays missing. */
 TEST(described_links_change_by_their_bytes)
 {
 	const double bytes = 8 * tensor_format_activation_share(FORMAT_Q6);
@@ -84,8 +83,8 @@ TEST(described_links_change_by_their_bytes)
 	end(c);
 }
 
-/* A measured link has a bandwidth. The time that its transfers took beyond what the bandwidth
- * explains stays. */
+/* The bandwidth of a measured link gives the time for the bytes. The rest of its transfer time
+ * stays the same in another format. */
 TEST(measured_links_change_by_their_bytes)
 {
 	struct controller *c = begin();
@@ -116,7 +115,7 @@ TEST(measured_links_change_by_their_bytes)
 	end(c);
 }
 
-/* The format that the operator wants is in the next request, and the iteration under way keeps its
+/* The next request has the format that the operator wants. The iteration under way keeps its
  * formats. */
 TEST(a_command_changes_what_is_wanted)
 {
@@ -148,7 +147,7 @@ TEST(a_command_changes_what_is_wanted)
 	end(c);
 }
 
-/* Sends a command as the holder of the lease, and checks the formats that are wanted afterwards. */
+/* Sends a command as the holder of the lease, and checks the wanted formats afterwards. */
 static void commands(struct controller *c, enum command_verb verb, int64_t value,
 		     enum tensor_format wire, enum tensor_format sum_wire)
 {
@@ -160,7 +159,7 @@ static void commands(struct controller *c, enum command_verb verb, int64_t value
 	assert_int_equal(c->run.wanted.formats.sum_wire, sum_wire);
 }
 
-/* Acts can be undone in any order, each once. An undo asks for a plan, and does not change the
+/* Acts can be undone in any order, each act once. An undo requests a plan, and does not change the
  * other format. */
 TEST_WITH(a_change_of_format_is_undone, under_way_begin, under_way_end)
 {
@@ -185,7 +184,7 @@ TEST_WITH(a_change_of_format_is_undone, under_way_begin, under_way_end)
 	assert_int_equal(c->planning.wanted_id, asked);
 }
 
-/* A comparison is planned with the times of its formats, and changes nothing. */
+/* A comparison is planned with the times of the compared formats. The run does not change. */
 TEST_WITH(other_formats_are_compared, under_way_begin, under_way_end)
 {
 	struct controller *c = *state;

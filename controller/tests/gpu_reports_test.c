@@ -1,5 +1,5 @@
-/* gpu_reports_test.c - how the controller handles the figures of GPUs in heartbeats: which figures
- * it sends to consoles, which it drops, and when it warns. The test sets the time. */
+/* gpu_reports_test.c - how the controller handles the figures of GPUs in heartbeats. Tests which
+ * figures it sends to consoles, which it drops, and when it warns. The test sets the time. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { NODE = 3 };
 
-/* Sends heartbeats with these figures for that many seconds. */
+/* Sends heartbeats with these figures for a number of seconds. */
 static void report(struct controller *c, struct gpu_figures gpu, int seconds)
 {
 	struct member *m = &c->members.list[NODE];
@@ -78,7 +78,7 @@ FIXTURE_TEST(figures_reach_consoles)
 	s = shown(c);
 	assert_memory_equal(&s, &g, sizeof(g));
 	c->members.list[NODE].shown.is_stale = false;
-	report(c, g, 1); /* the same warning is not repeated */
+	report(c, g, 1); /* the controller does not repeat the warning */
 	assert_false(c->members.list[NODE].shown.is_stale);
 }
 
@@ -130,7 +130,7 @@ FIXTURE_TEST(a_warning_is_written_once_for_each_onset)
 	assert_string_equal(text, "n03: its GPU is throttled: heat, hardware, at 88 C");
 }
 
-/* If no temperature is reported, the warning has none. */
+/* If the agent reports no temperature, the warning contains none. */
 FIXTURE_TEST(a_warning_names_only_what_is_known)
 {
 	struct controller *c = on_gpus(state);
@@ -173,8 +173,8 @@ FIXTURE_TEST(figures_are_recorded_at_most_every_ten_seconds)
 	assert_int_equal(r.n, 0);
 }
 
-/* A commit writes the figures to the record and to the events. Nodes without figures are left
- * out. */
+/* At a commit, the controller writes the figures to the record and to the events. It omits nodes
+ * without figures. */
 FIXTURE_TEST(figures_are_recorded_with_a_commit)
 {
 	struct controller *c = on_gpus(state);

@@ -1,5 +1,5 @@
-/* heartbeat_timeout_test.c - how long a node may be silent before it counts as dead, from its
- * round trips and the lateness of its earlier heartbeats. */
+/* heartbeat_timeout_test.c - how long a node may be silent before it counts as dead. The limit
+ * follows from its round trips and the lateness of its earlier heartbeats. */
 
 #include "base/tests/test.h"
 #include "controller/members/heartbeat_timeout.h"
@@ -17,8 +17,8 @@ TEST(punctual_agents_get_the_limit)
 	assert_int_equal(timeout_allowed(longest, longest, LIMIT, 0), LIMIT);
 }
 
-/* The last heartbeat itself takes at most one more round trip. So a death is found after at most
- * half a second and four round trips. */
+/* The last heartbeat itself takes at most one more round trip. A death is therefore found after at
+ * most half a second and four round trips. */
 TEST(three_round_trips_are_added)
 {
 	assert_int_equal(timeout_allowed(100000, 100000, LIMIT, FAR), LIMIT + 3 * FAR);
@@ -34,7 +34,7 @@ TEST(late_heartbeats_raise_the_limit_for_a_while)
 	assert_int_equal(timeout_allowed(longest, 100000, LIMIT, 0), 800000);
 	for (; timeout_allowed(longest, 100000, LIMIT, 0) > LIMIT; words++)
 		longest = timeout_learn(longest, 100000, LIMIT);
-	assert_in_range(words, 40, 80); /* words for about six seconds */
+	assert_in_range(words, 40, 80); /* number of heartbeats in about six seconds */
 }
 
 TEST(a_hang_does_not_raise_the_limit)
@@ -43,8 +43,8 @@ TEST(a_hang_does_not_raise_the_limit)
 	assert_int_equal(timeout_allowed(1700000, 0, LIMIT, 0), TIMEOUT_PATIENCE * LIMIT);
 }
 
-/* Missing heartbeats were lost, or are still on their way. They do not show that the machine is
- * late, because a late machine sends fewer heartbeats. */
+/* If heartbeats are missing, they were lost or are still on their way. This does not show that the
+ * machine is late, because a late machine sends fewer heartbeats. */
 TEST(missing_heartbeats_do_not_raise_the_limit)
 {
 	assert_int_equal(timeout_late(300000, 3), 100000);
@@ -66,8 +66,8 @@ TEST(a_delay_of_a_quarter_is_allowed_to_all)
 	assert_int_equal(timeout_allowed(100000, 500000, LIMIT, 0), 1000000);
 }
 
-/* After a connection has ended, the limit is lower than for silence alone. It is higher if
- * heartbeats are late, but never above the limit for silence. */
+/* After a connection has ended, the allowed silence is shorter. Late heartbeats make it longer, but
+ * never longer than without an ended connection. */
 TEST(a_hang_up_lowers_the_limit)
 {
 	assert_int_equal(timeout_hung_up(90000, 0, LIMIT, 0), 2 * TIMEOUT_BEAT_US);
@@ -88,7 +88,7 @@ TEST(lost_heartbeats_do_not_change_the_round_trip)
 	for (int i = 0; i < 100; i++)
 		timeout_round(&r, i % 3 ? FAR + i : 900000);
 	assert_in_range(timeout_round_trip(&r), FAR, FAR + 100);
-	for (int i = 0; i < TIMEOUT_ROUNDS; i++) /* a longer round trip is soon accepted */
+	for (int i = 0; i < TIMEOUT_ROUNDS; i++) /* the median accepts a longer round trip soon */
 		timeout_round(&r, 2 * FAR);
 	assert_int_equal(timeout_round_trip(&r), 2 * FAR);
 	for (int i = 0; i < TIMEOUT_ROUNDS; i++)

@@ -75,8 +75,8 @@ FIXTURE_TEST(a_node_that_slept_continues)
 	assert_true(is_back(c));
 }
 
-/* Another node took the stage over with its copy, and the two nodes exchanged their stages. The
- * other node is dead, too. */
+/* Another node took the stage over with its copy, and exchanged stages with X. Then that node died,
+ * too. */
 FIXTURE_TEST(a_returning_node_continues_although_its_place_was_reassigned)
 {
 	struct controller *c = lost(state);
@@ -89,11 +89,11 @@ FIXTURE_TEST(a_returning_node_continues_although_its_place_was_reassigned)
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
-	/* The iteration restarts, because the node may have worked for its other stage */
+	/* The iteration restarts, because X may have worked for its other stage */
 	assert_true(c->iteration.redo);
 }
 
-/* The node's heartbeats report its weights. The last commit is still on its way to the node. */
+/* The heartbeats of X report its weights. The last commit is still on its way to X. */
 FIXTURE_TEST(a_node_continues_once_it_has_the_last_commit)
 {
 	struct controller *c = lost(state);
@@ -113,7 +113,7 @@ FIXTURE_TEST(a_node_with_other_weights_does_not_continue)
 {
 	struct controller *c = lost(state);
 
-	beats(c, X, MSG_NO_STAGE, COMMITTED); /* the node is loading weights */
+	beats(c, X, MSG_NO_STAGE, COMMITTED); /* X is loading weights, so it holds none */
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
 	assert_false(is_back(c));
@@ -121,7 +121,7 @@ FIXTURE_TEST(a_node_with_other_weights_does_not_continue)
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
 	assert_false(is_back(c));
-	/* after that report, the node received an order to load weights */
+	/* after that heartbeat, X received an order to load weights */
 	c->members.list[X].weights.stage = 0;
 	beats(c, X, 1, COMMITTED);
 	recover_turn(&c->iteration);
@@ -145,7 +145,7 @@ FIXTURE_TEST(a_copy_that_slept_takes_the_stage_over)
 	}
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
-	/* If one of these two nodes left its stage, the iteration would restart without that
+	/* If node 1 or node 2 left the first stage, the iteration would restart without that
 	 * node */
 	assert_int_equal(stage_replicas(&c->members, 0, NULL), 2);
 	assert_int_equal(member_stage(&c->run, &c->members.list[1]) +
@@ -174,7 +174,7 @@ FIXTURE_TEST(weights_of_an_older_commit_are_ignored)
 	assert_int_not_equal(c->members.list[K].copy.stage, 1);
 }
 
-/* Another node has the stage, so the returning node joins like any other node. */
+/* Another node already has the stage, so the returning node joins like any other node. */
 FIXTURE_TEST(weights_that_no_stage_needs_are_ignored)
 {
 	struct controller *c = *state;
@@ -188,8 +188,8 @@ FIXTURE_TEST(weights_that_no_stage_needs_are_ignored)
 
 /* ---- nodes whose reports are still travelling ---- */
 
-/* A checkpoint exists, and new processes have replaced all nodes of the lost stage. No node is only
- * suspended. */
+/* A checkpoint exists. New processes have replaced all nodes of the lost stage, so none of the
+ * nodes is only suspended. */
 static struct controller *replaced(void **state)
 {
 	struct store_shard shard = {
@@ -219,7 +219,7 @@ FIXTURE_TEST(without_weights_the_run_returns_to_a_checkpoint_at_once)
 	assert_true(loses_last_replica(replaced(state)));
 }
 
-/* A restarted controller announces the commit to the node again, and the node applies it. */
+/* A restarted controller announces the last commit to the node again, and the node applies it. */
 FIXTURE_TEST(a_node_with_a_repeated_commit_is_awaited)
 {
 	struct msg_committed done = { COMMITTED, 1, 77, 0, { { 0 } } };
@@ -236,7 +236,7 @@ FIXTURE_TEST(a_node_with_a_repeated_commit_is_awaited)
 }
 
 /* The node was cut off when the commit was announced, and counted as dead. The controller assumes
- * that the node holds the commit until the node's first heartbeat shows that it does not. */
+ * that the node holds the commit, until the node's first heartbeat shows the contrary. */
 FIXTURE_TEST(a_node_cut_off_at_the_commit_is_awaited)
 {
 	struct controller *c = replaced(state);
@@ -250,7 +250,8 @@ FIXTURE_TEST(a_node_cut_off_at_the_commit_is_awaited)
 	assert_true(loses_last_replica(c));
 }
 
-/* The node is overwriting its weights as ordered, and the order cannot be withdrawn. */
+/* The node has been ordered to overwrite its weights, and the controller cannot withdraw this
+ * order. */
 FIXTURE_TEST(a_node_that_restores_its_stage_is_not_awaited)
 {
 	struct controller *c = lost(state);
@@ -287,27 +288,26 @@ FIXTURE_TEST(a_copy_with_the_commit_is_awaited)
 	assert_true(copies_holder(&c->members, 1, NULL) == &c->members.list[K]);
 }
 
-/* The node's link to the copy is cut, or its disk is full, so the node does not even begin to fetch
- * the copy. */
+/* X cannot begin to fetch the copy from K, because their link is cut or the disk of X is full. */
 FIXTURE_TEST(a_node_that_does_not_fetch_its_copy_is_not_awaited)
 {
 	struct controller *c = replaced(state);
 
 	keeps(c, K, 1, COMMITTED);
 	assert_false(loses_last_replica(c));
-	/* As far as the controller knows, the node fetches from there */
+	/* The controller believes that X fetches from K, so K stays in its stage */
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	c->members.list[X].copy.stage = 1;
 	c->run.now_us += 3600ll * SECOND;
 	assert_false(loses_last_replica(c));
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	c->members.list[X].copy.stage = -1;
-	/* If K left its stage, the stage would have no replica */
+	/* If K left its stage, that stage would have no replica */
 	c->members.list[1].is_marked = c->members.list[2].is_marked = true;
 	assert_false(loses_last_replica(c));
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	c->members.list[1].is_marked = c->members.list[2].is_marked = false;
-	/* These nodes may have died together with the others */
+	/* Nodes 1 and 2 have not been heard since, so they may have died with the others */
 	assert_false(loses_last_replica(c));
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	beats(c, 1, 0, COMMITTED);
@@ -315,8 +315,7 @@ FIXTURE_TEST(a_node_that_does_not_fetch_its_copy_is_not_awaited)
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 1);
 }
 
-/* The controller was dead when the node loaded its weights. They have the hash that the record
- * names. */
+/* The node loaded its weights while no controller ran. The record has their hash. */
 FIXTURE_TEST(weights_that_the_record_names_are_held)
 {
 	const struct store_hash recorded = { COMMITTED, 77, X, 1 };
@@ -332,8 +331,8 @@ FIXTURE_TEST(weights_that_the_record_names_are_held)
 	assert_false(member_is_replica(&c->members.list[4]));
 }
 
-/* A node that could not read a checkpoint may have lost its old weights. What it reported before
- * the attempt does not count. */
+/* A node that could not read a checkpoint may have lost its old weights. Its reports from before
+ * the attempt do not count. */
 FIXTURE_TEST(a_node_that_could_not_read_reports_its_weights)
 {
 	struct msg_unready failed = { .assignment = 9, .text = "it is cut short" };
@@ -367,7 +366,8 @@ FIXTURE_TEST(no_node_holds_a_commit_that_was_undone)
 	}
 	dies(c, 2);
 	assert_true(loses_last_replica(c));
-	/* First the node has weights of the lost stage, then of the other stage */
+	/* In each round the nodes that were ordered to read a file report it. The last holder of a
+	 * stage is ordered only after the first round */
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < NODES; i++) {
 			struct member *m = &c->members.list[i];
@@ -382,7 +382,7 @@ FIXTURE_TEST(no_node_holds_a_commit_that_was_undone)
 		recover_turn(&c->iteration);
 	}
 	assert_int_equal(c->run.committed, COMMITTED - 2);
-	c->run.committed = COMMITTED; /* the run reaches the number of that commit again */
+	c->run.committed = COMMITTED; /* the run commits another iteration with that number */
 	beats(c, 2, 0, COMMITTED);
 	assert_false(member_holds(&c->run, &c->members.list[2], 0));
 }

@@ -1,10 +1,10 @@
 /* history_test.c - a long run in compressed time. The controller runs real iterations from the
  * first task to the commit, and the test makes up the agents' reports from the plan. The record and
- * the memory in use must not grow with old history, and a restarted controller must not have to
- * read all of the history.
+ * the memory in use must not grow with old history. A restarted controller must not have to read
+ * all of the history.
  *
- * HISTORY_ITERATIONS=N plays N iterations and prints measurements (`make history`). With 0 or
- * without the variable, the test plays a few. */
+ * HISTORY_ITERATIONS=N runs N iterations and prints measurements (`make history`). With 0 or
+ * without the variable, the test runs a few. */
 
 #include <malloc.h>
 #include <stdio.h>
@@ -28,13 +28,15 @@
 #include "base/rng.h"
 
 enum {
-	/* 30 microbatches in all, as many as the embedded cluster has */
+	/* MEMBERS / 2 data nodes with PER_NODE microbatches each: 30 microbatches, as in the
+	 * embedded cluster */
 	MEMBERS = 20,
 	PER_NODE = 3,
-	/* For the short test; a long run uses the program's own setting for KEEP_TASKS */
+	/* Settings of the short test; a long run uses the program's own value for KEEP_TASKS */
 	A_FEW = 1200,
 	KEEP_TASKS = 100,
-	MOST_BYTES = 2000 /* bytes per iteration in run.db: a million take 2 GB */
+	/* limit in run.db for each iteration; a million iterations then take 2 GB */
+	MOST_BYTES = 2000
 };
 
 static uint64_t wanted(void)
@@ -149,9 +151,9 @@ static struct cluster *vary_times(const struct controller *c)
 	return to;
 }
 
-/* Runs an iteration. Tasks and transfers take a little more or less time than planned, so that
- * nodes count gradients in another order in every iteration. The difference is too small to make
- * the controller plan again. */
+/* Runs an iteration. Tasks and transfers take a little more or less time than planned, so nodes
+ * count gradients in another order in every iteration. The difference is too small for a new
+ * plan. */
 static void iterate(struct controller *c)
 {
 	struct cluster *varied = vary_times(c);
@@ -212,7 +214,7 @@ static struct controller *begin(void)
 	return c;
 }
 
-/* Returns the bytes of the database file, and of the part of its log that is not merged yet. */
+/* Returns the bytes of the file whose name is "run.db" followed by this tail. */
 static double size_of(const struct controller *c, const char *tail)
 {
 	struct stat st;
@@ -227,8 +229,8 @@ static double in_use(void)
 	return (double)mallinfo2().uordblks;
 }
 
-/* Starts another controller, which resumes the run. Returns the seconds that this controller took
- * to read what it needs. */
+/* Starts another controller, which resumes the run. Returns the seconds in which the new controller
+ * reads the record. */
 static double take_over(struct controller *c, struct controller **next)
 {
 	int64_t begun = clock_monotonic_us();
@@ -305,8 +307,8 @@ static uint64_t first_kept(const struct controller *c)
 	return c->run.record.curves.n_iterations ? c->run.record.curves.iterations[0].iteration : 0;
 }
 
-/* The controller keeps only the newest iterations for consoles, but at least as many as it
- * sends to a new console. */
+/* The controller stores only the newest iterations for consoles, but at least as many as it sends
+ * to a new console. */
 TEST(the_newest_iterations_are_kept)
 {
 	struct controller *c = begin();
@@ -338,8 +340,8 @@ TEST(the_newest_iterations_are_kept)
 	free(c);
 }
 
-/* Only the newest plans are also written to files, for other tools. If the folder cannot be
- * written, the run goes on. */
+/* The controller also writes the newest plans to files, for other tools. If it cannot write the
+ * folder, the run continues. */
 TEST(the_newest_plans_have_files)
 {
 	struct controller *c = begin();

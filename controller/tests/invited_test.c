@@ -1,5 +1,5 @@
-/* invited_test.c - peers with valid and invalid invitations connect to a whole controller. An
- * invitation gets a key admitted and nothing else. */
+/* invited_test.c - peers with valid and invalid invitations connect to a whole controller. With an
+ * invitation, a peer may have a key admitted and do nothing else. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -44,7 +44,7 @@ static void hear_answer(void *context, const struct msg *m)
 	}
 }
 
-/* Makes a visitor whose key is that of an invitation. */
+/* Makes a visitor that connects with the key of an invitation. */
 static void invited_new(struct visitor *v, struct door *d, uint32_t uses, struct answer *a)
 {
 	struct keys_terms terms = { .role = KEYS_AGENT,
@@ -123,7 +123,7 @@ FIXTURE_TEST(an_invitation_is_no_member)
 	invited_new(&v, d, 9, &a);
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
 		visitor_send(&v, &(struct msg){ .type = types[i] }, POST_RELIABLE);
-	/* An invitation must not change what an admitted key may do. */
+	/* A request with an invitation must not change the role of an admitted key. */
 	ask(&v, keys_public_of(operator.id), &a);
 	assert_true(a.refused);
 	assert_non_null(strstr(a.text, "another role"));
@@ -131,7 +131,7 @@ FIXTURE_TEST(an_invitation_is_no_member)
 	ask(&v, keys_public_of(v.id), &a);
 	assert_true(a.refused);
 	assert_int_equal(visitor_command(&operator, COMMAND_ARM, 60), 0);
-	/* A peer with an invitation that sends further violations is barred. */
+	/* After more violations, the controller bars a peer that has an invitation. */
 	for (int i = 0; i < 2000 && !v.refused; i++) {
 		visitor_send(&v, &(struct msg){ .type = MSG_HELLO }, POST_RELIABLE);
 		visitor_turn(&v);
@@ -145,8 +145,8 @@ FIXTURE_TEST(an_invitation_is_no_member)
 	visitor_free(&operator);
 }
 
-/* A peer with a wrong secret has a key that the controller does not know, so it is a stranger.
- * Strangers get no session. Meanwhile an honest machine can join. */
+/* A peer with a wrong secret has a key that the controller does not know. The controller treats
+ * this peer as a stranger, and strangers get no session. Meanwhile an honest machine can join. */
 FIXTURE_TEST(false_invitations_are_strangers)
 {
 	enum { CROWD = 40, ROUNDS = 5 };

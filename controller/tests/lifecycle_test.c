@@ -1,5 +1,5 @@
-/* lifecycle_test.c - the transitions of a member's state, one row for each event, and the requests
- * that they make. */
+/* lifecycle_test.c - the transitions of a member's state, with one row for each event, and the
+ * requests that the transitions make. */
 
 #include <stdio.h>
 
@@ -8,14 +8,14 @@
 #include "controller/tests/under_way.h"
 #include "controller/trust/exclude.h"
 
-/* The state after each event, for every state before it: a letter for each state of the enum, '='
- * if nothing changes, '.' if the pair must not occur. These letters were written without the table
- * in lifecycle.c. */
+/* The state after each event, for every state before it. A letter stands for a state of the enum,
+ * '=' for no change, and '.' for a pair that must not occur. These letters were written without the
+ * table in lifecycle.c. */
 static const struct {
 	enum member_event event;
 	const char *next;
 } expected[] = {
-	/* states before the event: AJSRgdULQFDX */
+	/* columns: the states before the event, AJSRgdULQFDX */
 	{ EVENT_HELLO, "JJJJJJ...JJJ" },   { EVENT_HEARD, ".=======L=.." },
 	{ EVENT_RETURN, "..........J." },  { EVENT_REINSTATE, ".LLL......L." },
 	{ EVENT_WAIT, ".JJJJJ...=.." },    { EVENT_LEAVE, "......JJJ..." },
@@ -65,8 +65,8 @@ FIXTURE_TEST(each_event_leads_to_one_state)
 		}
 }
 
-/* The work of a lost replica is given to others. If another member is lost, the sums may have
- * waited for its copy. */
+/* If a replica is lost, other nodes take over its work. If another member is lost, the commit may
+ * have waited for a sum of its copy. */
 FIXTURE_TEST(a_lost_node_is_reported)
 {
 	struct controller *c = *state;
@@ -86,8 +86,8 @@ FIXTURE_TEST(a_lost_node_is_reported)
 		}
 }
 
-/* Consoles and the record show no difference between a member that fetches its stage and one that
- * has it. The time of the last change stays, too, because links are judged from that time on. */
+/* Consoles and the record do not distinguish a member that fetches its stage from a member that has
+ * its stage. The time of the last change stays, too, because links are judged from that time on. */
 FIXTURE_TEST(only_a_shown_value_is_a_change)
 {
 	struct controller *c = *state;
@@ -106,7 +106,7 @@ FIXTURE_TEST(only_a_shown_value_is_a_change)
 	assert_string_equal(m->why, "");
 }
 
-/* Draining marks a node until its process ends. A mark of the operator remains after that. */
+/* A drain marks a node until its process ends. A mark of the operator stays after that. */
 FIXTURE_TEST(a_drain_ends_with_the_process)
 {
 	static const struct {
@@ -133,7 +133,7 @@ FIXTURE_TEST(a_drain_ends_with_the_process)
 		}
 }
 
-/* A draining node that is excluded because of bad data stays excluded after its process has
+/* A draining node is excluded because of bad data. It stays excluded after its process has
  * ended. */
 FIXTURE_TEST(an_excluded_node_that_drains_stays_excluded)
 {
@@ -145,7 +145,7 @@ FIXTURE_TEST(an_excluded_node_that_drains_stays_excluded)
 	assert_true(m->is_marked);
 	assert_int_equal(m->move.drain, DRAIN_NOT);
 	assert_int_equal(m->state, MEMBER_FAILED);
-	/* The node's heartbeats announce again that it drains */
+	/* The node's heartbeats announce the drain again */
 	member_drain(&c->members, m, DRAIN_WANTED);
 	assert_true(member_apply(&c->run, m, EVENT_DEPART, "drained"));
 	assert_true(m->is_marked);

@@ -1,5 +1,5 @@
-/* link_failures_test.c - a link between two living nodes is cut: its microbatches are rerouted, or
- * one end is removed. */
+/* link_failures_test.c - a link between two living nodes is cut. The controller reroutes the
+ * microbatches that need the link, or removes one end. */
 #include <string.h>
 
 #include "base/tests/test.h"
@@ -82,7 +82,8 @@ FIXTURE_TEST(microbatches_are_rerouted_around_a_cut_link)
 	assert_true(c->planning.wanted_id > 0);
 }
 
-/* The substitute gets the tensors that its neighbours have stored. Nothing else changes. */
+/* The neighbours of the substitute have stored the tensors that it needs. Nothing else is
+ * repeated. */
 FIXTURE_TEST(finished_work_is_not_repeated)
 {
 	struct controller *c = *state;
@@ -91,7 +92,7 @@ FIXTURE_TEST(finished_work_is_not_repeated)
 
 	under_way_does(c, data, 0, TASK_FORWARD, FIRST, 0.1);
 	under_way_does(c, next, 0, TASK_FORWARD, FIRST, 0.1);
-	/* The data node has counted the loss, so only the node at the other end can be replaced. */
+	/* The data node has counted the loss, so only the other end of the link can be replaced. */
 	under_way_does(c, data, 0, TASK_LOSS, FIRST, 0.1);
 	complains(c, data, next);
 	assert_int_equal(m->route.nodes[0], data);
@@ -105,8 +106,8 @@ FIXTURE_TEST(finished_work_is_not_repeated)
 		     routes_may_count(&c->iteration.routes, m->route.nodes[1], 0, TASK_BACKWARD));
 }
 
-/* Both ends have counted the microbatch, and the gradient that one end has counted cannot move to
- * the other end. */
+/* Both ends have counted the microbatch. A gradient that one end has counted cannot move to the
+ * other end. */
 FIXTURE_TEST(one_end_of_a_link_without_a_substitute_is_dropped)
 {
 	struct controller *c = *state;
@@ -132,7 +133,7 @@ FIXTURE_TEST(one_end_of_a_link_without_a_substitute_is_dropped)
 	assert_true(link_failures_between(&c->members, data, next));
 }
 
-/* No route can avoid the link, because no other node is left. */
+/* No substitute is left, so no route can avoid the link. */
 FIXTURE_TEST(a_link_that_every_route_needs_costs_one_end)
 {
 	struct controller *c = *state;
@@ -177,8 +178,9 @@ static uint32_t times_noted(const struct controller *c, const char *words)
 	return n;
 }
 
-/* TCP may need seconds to repair a loss, and small messages pass meanwhile. The journal names the
- * MTU as a possible cause once, and only after the agent has found that large messages are lost. */
+/* Small messages pass, and TCP may need seconds to repair the loss of large ones. The journal names
+ * the MTU as a possible cause once, and only after the agent has found that large messages are
+ * lost. */
 FIXTURE_TEST(a_link_that_passes_small_messages_gets_more_time)
 {
 	static const char mtu[] = "small messages pass, large ones do not: MTU?";

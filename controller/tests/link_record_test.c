@@ -44,10 +44,12 @@ FIXTURE_TEST(late_nodes_are_added_to_the_recorded_cluster)
 	*link_table_at(c->members.links, LATE, 0) =
 		(struct link_seen){ .known = true, .unreachable = true, .latency_s = -1 };
 	c->run.cluster->nodes[LATE].memory = 7;
-	c->run.cluster->nodes[0].forward_s = 5; /* a correction, which the record has elsewhere */
+	/* a correction, which is in other rows of the record and must not be written here */
+	c->run.cluster->nodes[0].forward_s = 5;
 	record_late_nodes(&c->members);
 	links = link_table_parse(run->cluster);
-	assert_false(link_table_at(links, 0, LATE)->known); /* nobody asked for it */
+	/* the late node's links are not recorded, because has_unrecorded_nodes is not set */
+	assert_false(link_table_at(links, 0, LATE)->known);
 	link_table_free(links);
 
 	c->members.has_unrecorded_nodes = true;

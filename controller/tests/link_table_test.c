@@ -1,5 +1,5 @@
-/* link_table_test.c - how measured links become delays and JSON, and how unknown links are
- * estimated. */
+/* link_table_test.c - how measured links are converted to delays and JSON, and how unknown links
+ * are estimated. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -47,7 +47,7 @@ TEST(a_node_is_isolated_if_all_links_that_were_tried_fail)
 {
 	struct link_table *t = link_table_new(N);
 
-	assert_false(link_table_isolates(t, 2)); /* nothing was tried */
+	assert_false(link_table_isolates(t, 2)); /* no link of node 2 was tried */
 	*link_table_at(t, 0, 2) = (struct link_seen){ .known = true, .unreachable = true };
 	assert_false(link_table_isolates(t, 2) || link_table_isolates(t, 0));
 	*link_table_at(t, 1, 2) = (struct link_seen){ .known = true, .unreachable = true };
@@ -59,12 +59,12 @@ TEST(a_node_is_isolated_if_all_links_that_were_tried_fail)
 	assert_false(link_table_isolates(t, 2));
 	link_table_at(t, 2, 0)->unreachable = true;
 	*link_table_at(t, 2, 1) = (struct link_seen){ .known = true, .unreachable = true };
-	assert_true(link_table_isolates(t, 2)); /* it reaches nobody */
+	assert_true(link_table_isolates(t, 2)); /* no connection from node 2 succeeds */
 	link_table_free(t);
 }
 
-/* In the execution model, a sum takes 2 (r - 1) / r times the time of a pair. This must equal two
- * exchanges of a slice. */
+/* In the execution model, a sum takes 2 (r - 1) / r times the link's sync_pair_s. This must equal
+ * the time of two exchanges of a slice. */
 TEST(a_sum_is_two_exchanges)
 {
 	struct link_table *t = made();
@@ -76,8 +76,8 @@ TEST(a_sum_is_two_exchanges)
 	link_table_free(t);
 }
 
-/* The part of a delay beyond the latency occupies the link. bytes_s is that part of the delay, for
- * fp32. */
+/* The part of a delay beyond the latency occupies the link. The cluster has it as bytes_s,
+ * converted to fp32. */
 TEST(the_bytes_of_a_link_take_the_rest_of_its_delay)
 {
 	struct link_table *t = made();
@@ -89,14 +89,15 @@ TEST(the_bytes_of_a_link_take_the_rest_of_its_delay)
 	link_table_apply(t, c, 0, 1, 0.25);
 	assert_true(c->delay_s[1] == 0.25 && fabs(c->bytes_s[1] - 0.4) < 1e-6);
 	assert_true(fabs(cluster_occupied_s(c, 0, 1) - 0.2) < 1e-6);
-	link_table_apply(t, c, 0, 1, 0.02); /* the delay is shorter than the probed latency */
+	/* the delay is shorter than the probed latency, so bytes_s is 0 */
+	link_table_apply(t, c, 0, 1, 0.02);
 	assert_true(c->bytes_s[1] == 0 && cluster_occupied_s(c, 0, 1) == 0);
 	cluster_free(c);
 	link_table_free(t);
 }
 
-/* Nodes 0, 1 and 2 are in one place, and 3, 4 and 5 in another. One link between the places is
- * known. */
+/* Nodes 0, 1 and 2 are in one place, and nodes 3, 4 and 5 in another. Only one link between the two
+ * places is known. */
 TEST(unmeasured_links_are_like_others_between_their_places)
 {
 	struct link_table *t = made();

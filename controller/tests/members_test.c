@@ -1,5 +1,5 @@
-/* members_test.c - for which nodes the run waits and when they try to join again, which links count
- * as cut, and for which plans the run waits. The test sets the time. */
+/* members_test.c - for which nodes the run waits, when these nodes try to join again, which links
+ * count as cut, and for which plans the run waits. The test sets the time. */
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +59,7 @@ static struct controller *made(void)
 	return c;
 }
 
-/* Sets the time. All nodes have been heard until then. */
+/* Sets the time, as if all nodes had been heard until then. */
 static void at(struct controller *c, int64_t now_us)
 {
 	c->run.now_us = now_us;
@@ -71,7 +71,7 @@ static void at(struct controller *c, int64_t now_us)
 
 /* ---- joining again ---- */
 
-/* Returns a node whose stage has no living copy, so that every attempt to join fails. */
+/* Returns a node that cannot join, because no living node has the weights of its stage. */
 static struct member *stranded(struct controller *c)
 {
 	struct member *m = &c->members.list[5];
@@ -132,8 +132,8 @@ static struct controller *made_for_late_node(void)
 	return c;
 }
 
-/* Stage 2 has one replica. The link to this replica first takes minutes, and then has no such
- * delay. The other stages have as many nodes as plans give them. */
+/* Only stage 2, which has one replica, has room for the late node. Its link to this replica first
+ * takes minutes, and later has a normal delay. */
 TEST(a_node_that_joined_late_gets_a_place)
 {
 	struct controller *c = made_for_late_node();
@@ -150,8 +150,9 @@ TEST(a_node_that_joined_late_gets_a_place)
 	bare_free(c);
 }
 
-/* Nobody reaches the node's port. It gets a stage once the port is open: the agents report the
- * round trips of the connections that they then have, and the links are measured again. */
+/* No agent can connect to the node's port, so the node gets no stage. Once the port is open, the
+ * agents report the round trips of their new connections, the links are measured again, and the
+ * node gets a stage. */
 TEST(a_node_that_nobody_reaches_waits)
 {
 	struct controller *c = made_for_late_node();
@@ -181,8 +182,9 @@ TEST(a_node_that_nobody_reaches_waits)
 	bare_free(c);
 }
 
-/* Stage 0 has lost a node, and stage 2 lacks one that never joined. Without the exchange stage 0
- * would have three nodes, and the search would find no plan that keeps them there. */
+/* Stage 0 has lost a node, and stage 2 lacks a node that never joined. The late node joins stage 0
+ * and exchanges stages with the lost node. Without the exchange stage 0 would have three nodes, for
+ * which the search finds no plan. */
 TEST(a_node_that_joined_late_takes_the_place_of_a_lost_one)
 {
 	struct controller *c = made_for_late_node();
@@ -210,7 +212,8 @@ TEST(each_refused_copy_is_tried_later)
 		now += wait + 1;
 	}
 	m->state = MEMBER_READY;
-	member_apply(&c->run, m, EVENT_ADMIT, ""); /* the node was a replica in between */
+	/* the node has become a replica and lost its stage again */
+	member_apply(&c->run, m, EVENT_ADMIT, "");
 	member_apply(&c->run, m, EVENT_LEAVE, "");
 	m->assigned.at_us = now;
 	assert_true(tried(c, now + SECOND + 1));
@@ -233,7 +236,7 @@ TEST(a_dropped_copy_is_tried_later)
 
 /* ---- cut links ---- */
 
-/* Node `from` reports that an input is missing that was expected within 0.25 s. */
+/* Makes node `from` report that an input is missing that was expected within 0.25 s. */
 static void report_stuck_link(struct controller *c, uint16_t from, uint16_t to, uint32_t ms)
 {
 	struct msg_stuck s = { .to = to, .ms = ms, .expected_ms = 250 };
@@ -267,7 +270,8 @@ static double *delay(const struct controller *c, int from, int to)
 	return &c->run.cluster->delay_s[from * NODES + to];
 }
 
-/* The link counts as cut in both directions and in the planner's cluster. No node is dropped. */
+/* The link counts as cut in both directions, and is absent from the planner's cluster. No node is
+ * dropped. */
 TEST(a_reported_link_counts_as_cut)
 {
 	struct controller *c = made();
@@ -290,7 +294,8 @@ TEST(a_link_returns_once_no_node_complains)
 	*delay(c, 1, 3) = 0.07;
 	report_stuck_link(c, 1, 3, 750);
 	at(c, START);
-	*delay(c, 3, 1) = 0.09; /* a stale measurement of the link */
+	/* a measurement of the cut link arrives late, and is kept for the link's return */
+	*delay(c, 3, 1) = 0.09;
 	at(c, START + 100000);
 	assert_true(*delay(c, 3, 1) < 0);
 	at(c, START + 300000);
@@ -304,7 +309,7 @@ TEST(a_link_returns_once_no_node_complains)
 	bare_free(c);
 }
 
-/* A silent node may have reported the link as well, but its report cannot arrive. */
+/* A silent node may have reported that the link is still cut, but its report cannot arrive. */
 TEST(a_link_does_not_return_while_an_end_is_silent)
 {
 	struct controller *c = made();
@@ -343,13 +348,13 @@ TEST(a_link_returns_later_each_time)
 		third = believed_after(c, START + 400 * SECOND);
 
 	assert_true(second > first * 3 / 2 && third > second * 3 / 2);
-	/* The link has worked for long, so earlier cuts do not count any more */
+	/* The link has worked for so long that its earlier cuts do not count any more */
 	assert_true(believed_after(c, START + 5000 * (int64_t)SECOND) < second);
 	bare_free(c);
 }
 
-/* A node that the controller cannot hear either is not cut off: it may be dead, which the failure
- * detector decides. */
+/* The controller itself cannot hear the node, so the node does not count as cut off. It may be
+ * dead, which the failure detector decides. */
 TEST(a_silent_node_is_not_cut_off)
 {
 	struct controller *c = made();
@@ -364,7 +369,7 @@ TEST(a_silent_node_is_not_cut_off)
 	bare_free(c);
 }
 
-/* A link counts as cut only if nothing moved on it for three times the expected time, and for
+/* A link counts as cut only if nothing moved on it for three times the expected time, and also for
  * longer than heartbeats may be late. */
 TEST(a_recently_used_link_is_not_cut)
 {
@@ -406,8 +411,8 @@ TEST(waiting_for_an_absent_node_is_no_cut)
 	bare_free(c);
 }
 
-/* Two replicas need the link between them for the sum, so one must leave. The node that reports the
- * link is removed, so that a false report harms only its sender. */
+/* Two replicas need the link between them for the sum, so the controller removes one of them. It
+ * removes the node that reports the link, so that a false report harms only its sender. */
 TEST(one_of_two_separated_replicas_is_removed)
 {
 	struct controller *c = made();
@@ -429,9 +434,9 @@ static void keeps(struct controller *c, int node, int stage)
 	c->members.list[node].copy.iterations = c->run.committed;
 }
 
-/* All other nodes are cut off from the last replica of a stage. If a copy of its weights exists,
- * the replica is removed and the copy is used. Without a copy, all other nodes would have to
- * leave. */
+/* The last replica of a stage is cut off from all other nodes. If a copy of its weights exists, the
+ * controller removes the replica and uses the copy. Without a copy, the controller would have to
+ * remove all other nodes. */
 TEST(an_unreachable_last_replica_is_replaced_by_its_copy)
 {
 	struct controller *c = made();
@@ -453,7 +458,8 @@ TEST(an_unreachable_last_replica_is_replaced_by_its_copy)
 	bare_free(c);
 }
 
-/* The node's own stage has another replica, but the stage whose copy it keeps has none. */
+/* Node 1 reports its link to node 0, but node 1 keeps the only weights of stage 2 as its copy. The
+ * controller therefore removes node 0. */
 TEST(the_holder_of_the_only_copy_stays)
 {
 	struct controller *c = made();
@@ -466,8 +472,8 @@ TEST(the_holder_of_the_only_copy_stays)
 	bare_free(c);
 }
 
-/* If no plan can avoid the link, the end that reported the link is removed, unless it is the last
- * replica of its stage. */
+/* No plan can avoid the link, so the controller removes the end that reported it. If that end is
+ * the last replica of its stage, the other end is removed. */
 TEST(a_link_that_every_plan_needs_costs_one_end)
 {
 	for (int last = 0; last < 2; last++) {
@@ -486,7 +492,7 @@ TEST(a_link_that_every_plan_needs_costs_one_end)
 	}
 }
 
-/* The sums cannot reach the copy. */
+/* The sums cannot reach the copy over the cut link. */
 TEST(a_copy_that_needs_a_cut_link_is_dropped)
 {
 	struct controller *c = made();
@@ -501,7 +507,7 @@ TEST(a_copy_that_needs_a_cut_link_is_dropped)
 	bare_free(c);
 }
 
-/* A joiner fetches its stage from a node that it can reach. */
+/* The joiner's link to one replica is cut, so it fetches its stage from another node. */
 TEST(a_joiner_fetches_over_other_links)
 {
 	struct controller *c = made();
@@ -526,8 +532,8 @@ TEST(a_joiner_fetches_over_other_links)
 
 /* ---- copies ---- */
 
-/* If two nodes can keep a copy equally well, the node to which the first plan gave the stage keeps
- * it, however near the other node is. */
+/* Two nodes can keep a copy of a stage. The node to which the first plan gave this stage keeps the
+ * copy, even if the other node is nearer. */
 TEST(a_node_of_the_stage_keeps_the_copy)
 {
 	for (int home = 2; home <= 5; home += 3) {
@@ -565,7 +571,7 @@ TEST(a_node_with_slow_links_does_not_return_to_its_stage)
 	assert_int_equal(c->backups.rebalance.next_us, 0);
 	c->members.list[2].links.ratio = 1;
 	rebalance_turn(&c->backups);
-	/* The exchange was tried, but the order reached no node */
+	/* The controller tried the exchange, but its order reached no node */
 	assert_true(c->backups.rebalance.next_us > 0);
 	for (int k = 0; k < 2; k++) {
 		c->backups.rebalance.pair[k] = &c->members.list[2 * k];
@@ -574,7 +580,8 @@ TEST(a_node_with_slow_links_does_not_return_to_its_stage)
 	}
 	rebalance_turn(&c->backups);
 	assert_ptr_equal(c->backups.rebalance.pair[0], &c->members.list[0]);
-	c->members.list[0].links.ratio = 4; /* while the node's links are slow */
+	/* the node's links have become slow, so it must not move */
+	c->members.list[0].links.ratio = 4;
 	rebalance_turn(&c->backups);
 	assert_null(c->backups.rebalance.pair[0]);
 	bare_free(c);
@@ -582,7 +589,7 @@ TEST(a_node_with_slow_links_does_not_return_to_its_stage)
 
 /* ---- plans ---- */
 
-/* Waits for the answer to the newest request. Answers to earlier requests may arrive first. */
+/* Waits for the answer to the newest request. Skips answers to earlier requests. */
 static void answer(struct controller *c)
 {
 	struct pollfd fd = { planner_fd(c->planning.planner), POLLIN, 0 };
@@ -594,8 +601,8 @@ static void answer(struct controller *c)
 	}
 }
 
-/* A plan has become useless because a node in it has moved to another stage. No death leads to
- * another request, so the controller must request another plan. */
+/* The plan in force is useless, because one of its nodes has moved to another stage. No node has
+ * died, so no death makes the controller request another plan. */
 TEST(a_useless_plan_is_replaced)
 {
 	struct controller *c = made();
@@ -624,7 +631,7 @@ TEST(the_first_plan_is_awaited)
 
 	assert_false(replan_awaited(&c->planning));
 	replan(&c->planning, "a test");
-	/* The first iteration waits even for the last answer, because no plan is in force. */
+	/* No plan is in force, so the first iteration waits even for the last answer. */
 	assert_true(replan_awaited(&c->planning));
 	answer(c);
 	c->run.plan = c->planning.pending;
@@ -640,8 +647,8 @@ TEST(the_first_plan_is_awaited)
 	bare_free(c);
 }
 
-/* The pending plan waits until all agents are connected, but only for a limited time, and not for
- * an agent that has died. */
+/* A pending plan waits until all agents are connected, but only for a limited time, and not for an
+ * agent that has died. */
 TEST(a_plan_waits_for_connections)
 {
 	struct controller *c = made();
@@ -685,7 +692,7 @@ TEST(short_iterations_do_not_wait)
 	c->planning.pending = NULL;
 	iteration_s = c->run.plan->plan->predicted.iteration_s;
 	replan(&c->planning, "a node was lost");
-	/* the planner takes 0.06 s, which is then a twentieth of an iteration */
+	/* the planner takes 0.06 s, which is now a twentieth of an iteration */
 	c->run.unit_s = 1.21 / iteration_s;
 	assert_true(replan_awaited(&c->planning));
 	c->run.unit_s = 1.19 / iteration_s;
@@ -722,7 +729,7 @@ TEST(a_new_plan_may_settle)
 
 /* ---- the first iteration ---- */
 
-/* Returns a controller that gathers agents: all nodes but node 5 have built their stages. */
+/* Returns a controller that gathers agents. All nodes except node 5 have built their stages. */
 static struct controller *gathering(void)
 {
 	struct controller *c = made();
@@ -771,7 +778,7 @@ TEST(a_run_does_not_wait_forever)
 	assert_true(begins(c, START + 60 * SECOND));
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(member_is_replica(&c->members.list[i]), i != 5);
-	/* node 5 joins once it is ready */
+	/* node 5 joins later, when it is ready */
 	assert_int_equal(c->members.list[5].state, MEMBER_SYNCING);
 	bare_free(c);
 }

@@ -1,5 +1,6 @@
 /* metrics_test.c - checks the metrics with a parser that knows the grammar of both text formats and
- * Prometheus's conventions for names. tests/metrics_test.sh uses parsers of other projects. */
+ * Prometheus's conventions for names. tests/metrics_test.sh checks them with parsers of other
+ * projects. */
 #include "controller/monitor/metrics.h"
 
 #include <ctype.h>
@@ -84,7 +85,7 @@ static const char *read_labels(const char *at)
 	return at + 1;
 }
 
-/* The name of a sample is the name of its family, with the ending for its type. */
+/* Checks that a sample's name is the name of its family, with the ending for its type. */
 static void check_name(const struct reader *r, const char *name)
 {
 	bool is_counter = strcmp(r->type, "counter") == 0;
@@ -198,7 +199,7 @@ TEST(values_have_base_units_and_texts_are_escaped)
 	expect_line(text, "skippipe_node_device_ratio{node=\"n01\",state=\"busy\"} 0.25");
 	expect_line(text, "skippipe_node_device_ratio{node=\"n01\",state=\"network\"} 0.375");
 	assert_null(strstr(text, "device_ratio{node=\"n00\"")); /* not measured */
-	assert_null(strstr(text, "device_ratio{node=\"n02\"")); /* it is dead */
+	assert_null(strstr(text, "device_ratio{node=\"n02\"")); /* node n02 is dead */
 	expect_line(text, "skippipe_gpu_utilization_ratio{node=\"n03\"} 0.87");
 	expect_line(text, "skippipe_gpu_memory_used_bytes{node=\"n03\"} 1073741824");
 	expect_line(text, "skippipe_gpu_power_watts{node=\"n03\"} 350.5");

@@ -1,5 +1,5 @@
-/* offsite_test.c - every wait for a store ends. The end of the run waits neither for a checkpoint
- * whose files the record cannot name, nor for a store that fails. */
+/* offsite_test.c - no wait for a store lasts forever. The end of the run waits neither for a
+ * checkpoint whose files the record cannot name, nor for a store that fails. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 enum { NEWEST = 5 };
 
-/* A checkpoint is complete, and this machine has the file of its first stage. */
+/* Completes a checkpoint. This machine has the file of its first stage. */
 static int begin(void **state)
 {
 	struct controller *c = *state = under_way_of(NODES, EACH, 2);
@@ -66,7 +66,7 @@ FIXTURE_TEST(the_end_does_not_wait_for_files_that_the_record_does_not_name)
 	assert_true(journal_has(c, "cannot be collected: the record has no hash"));
 }
 
-/* The answer to skippipe export is a file, which it waits for. */
+/* The controller answers skippipe export with a file, for which the export waits. */
 FIXTURE_TEST(an_export_gets_the_reason)
 {
 	struct controller *c = *state;
@@ -84,7 +84,7 @@ FIXTURE_TEST(an_export_gets_the_reason)
 	free(why);
 }
 
-/* The file on this machine is damaged, and the node that saved it never answers. */
+/* The file on this machine is damaged, and the node that saved the file never answers. */
 FIXTURE_TEST(a_node_that_sends_nothing_is_not_waited_for)
 {
 	struct controller *c = *state;
@@ -102,7 +102,8 @@ FIXTURE_TEST(the_journal_says_that_the_end_waits_for_the_store)
 	struct controller *c = *state;
 
 	offsite_turn(&c->backups);
-	/* The checkpoint was given up, because the record has no hash of its file */
+	/* The record has no hash of the checkpoint's file, so the controller abandons the
+	 * checkpoint */
 	assert_false(offsite_awaited(&c->backups));
 	c->backups.saving.last = NEWEST + 1;
 	assert_true(offsite_awaited(&c->backups));

@@ -1,5 +1,5 @@
-/* options_test.c - the command line is read correctly, and error messages name the wrong
- * option. */
+/* options_test.c - the program reads its command line correctly, and its error messages name the
+ * wrong option. */
 #include <errno.h>
 #include <string.h>
 
@@ -114,7 +114,7 @@ TEST(a_share_of_the_microbatches_skips)
 	assert_int_equal(o.acts[1].value, 1);
 	assert_int_equal(parse(&o, &err, all), 0);
 	assert_int_equal(o.skip, 1);
-	/* The last value of an option counts */
+	/* If an option is given twice, its last value counts */
 	assert_int_equal(o.skip_share, 0);
 	refuse(none, "--skip-share 2: expected a share of the microbatches");
 	refuse(act, "--at: skip:0%:3");
@@ -237,7 +237,8 @@ TEST(a_resumed_run_may_have_other_stages)
 	assert_int_equal(o.acts[0].verb, COMMAND_CUT);
 	assert_string_equal(o.acts[0].text, "6,6");
 
-	/* The controller that goes on has the options that the record lacks, and no new stages. */
+	/* A controller that continues the run gets the options that the record lacks, but no new
+	 * stages. */
 	assert_int_equal(options_again(&again, &o, "tcp://127.0.0.1:7700", &err), 0);
 	assert_true(again.mode.resume);
 	assert_string_equal(again.run_dir, "d");

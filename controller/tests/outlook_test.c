@@ -1,4 +1,4 @@
-/* outlook_test.c - tests the predicted loss at the end of a run. */
+/* outlook_test.c - the predicted loss at the end of a run. */
 #include <math.h>
 
 #include "base/rng.h"
@@ -16,7 +16,8 @@ static void curve(double *at, double *loss, double noise)
 		at[i] = i + 1;
 		loss[i] = 3 - 0.2 * log(i + 1) + noise * (rng_uniform(&rng) - 0.5);
 		if (i < N / 2)
-			loss[i] += 1; /* the older half of the losses must not matter */
+			/* the prediction must not depend on the older half of the losses */
+			loss[i] += 1;
 	}
 }
 

@@ -1,5 +1,5 @@
-/* overuse_test.c - a node with an admitted key sends far too much. The controller must bound
- * its own work, journal and memory. */
+/* overuse_test.c - a node with an admitted key sends far too many messages. The controller must
+ * limit its own work, its journal and its memory. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -47,8 +47,8 @@ TEST(a_number_is_added_once)
 	number_set_fini(&o);
 }
 
-/* The journal limits the lines about one node, whatever they report, and counts the omitted lines.
- * Lines about other nodes are complete. */
+/* The journal limits the number of lines about one node, and counts the omitted lines. It does not
+ * matter which part of the controller writes them. Lines about other nodes stay complete. */
 TEST(a_node_cannot_fill_the_journal)
 {
 	struct controller *c = controller_new();
@@ -76,7 +76,7 @@ TEST(a_node_cannot_fill_the_journal)
 	free(c);
 }
 
-/* Texts of agents appear in the journal, the log and on consoles. */
+/* The journal, the log and consoles show texts that agents sent. */
 TEST(a_line_of_the_journal_is_plain_text)
 {
 	static const struct {
@@ -169,7 +169,7 @@ TEST(contradicting_link_reports_are_limited)
 	struct msg_link links[40];
 	struct msg m = { .type = MSG_LINKS, .u.links = { .n_links = 40, .links = links } };
 
-	/* A repeated message is recorded only once. */
+	/* The record contains a repeated message only once. */
 	for (int i = 0; i < 40; i++)
 		links[i] = (struct msg_link){ .from = HOSTILE,
 					      .to = 0,
@@ -185,7 +185,7 @@ TEST(contradicting_link_reports_are_limited)
 	world_free(w);
 }
 
-/* Returns a route through the player's node. */
+/* Returns a route that visits the player's node. */
 static const struct route *route_of(const struct player *p)
 {
 	for (uint32_t i = 0; i < p->n_routes; i++)
@@ -202,8 +202,8 @@ static int count_mine(void *context, const struct store_task *t)
 	return 0;
 }
 
-/* The controller neither keeps nor records repeated events, nor events of tasks that the sender was
- * not given. */
+/* The controller ignores repeated events, and events of tasks that it did not assign to the sender.
+ * It neither stores nor records them. */
 TEST(endless_events_are_limited)
 {
 	const char *options[] = { "--eval-every", "0", NULL };
@@ -276,7 +276,7 @@ static int32_t compare(struct visitor *v, struct world *w)
 	return v->status;
 }
 
-/* Comparisons for one key are limited. Those for another key are still made. */
+/* The controller limits comparisons for one key. Consoles with another key still get theirs. */
 TEST(endless_comparisons_are_limited)
 {
 	struct world *w = at_work();

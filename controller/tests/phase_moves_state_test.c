@@ -1,16 +1,16 @@
-/* phase_moves_state_test.c - tests to which state each event leads, for moves between phases. */
+/* phase_moves_state_test.c - to which state of the moves between phases each event leads. */
 
 #include <string.h>
 
 #include "base/tests/test.h"
 #include "controller/planning/phase_moves_state.h"
 
-/* The state after each event, for every state before it: a letter for each state of the enum, '.'
- * if the pair must not occur. These letters were written without the table in
+/* The state after each event, for every state before it. A letter stands for a state of the enum,
+ * and '.' for a pair that must not occur. These letters were written without the table in
  * phase_moves_state.c. */
 static const char letters[] = "-URFIP";
 static const char *const expected[PHASE_MOVES_EVENTS] = {
-	/* states before the event: -URFIP */
+	/* columns: the states before the event, -URFIP */
 	[PHASE_MOVES_START] = "U.....",   [PHASE_MOVES_LOAD] = ".I....",
 	[PHASE_MOVES_REQUEST] = ".R....", [PHASE_MOVES_PLAN] = "..I...",
 	[PHASE_MOVES_NO_PLAN] = "..F...", [PHASE_MOVES_PREPARE] = "....P.",

@@ -1,5 +1,5 @@
-/* phase_moves_test.c - nodes move to the stages that they have in a phase: tests which nodes move,
- * when, and what prevents it. */
+/* phase_moves_test.c - nodes move to the stages that they have in a phase. Tests which nodes move,
+ * when, and what prevents a move. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 enum { COMMITTED = 7 };
 
-/* The run is in the first of two phases, and in iteration 8. */
+/* Prepares a run that is in the first of two phases, and in iteration 8. */
 static struct controller *begin_with(struct controller *c)
 {
 	c->run.committed = COMMITTED;
@@ -35,7 +35,7 @@ static int begin(void **state)
 	return 0;
 }
 
-/* Begins with a third stage, which has three nodes, too. */
+/* Begins with three stages of three nodes each. */
 static int begin_three(void **state)
 {
 	*state = begin_with(under_way_begun(under_way_cluster(3 * DATA, 3, EACH), 3));
@@ -64,7 +64,7 @@ static void plan_next(struct controller *c, const int *stages)
 	memcpy(a->phase_stages + NODES, stages, NODES * sizeof(*stages));
 }
 
-/* Makes all ordered copies complete, with the state of the last commit. */
+/* Completes all ordered copies, with the state of the last commit. */
 static void fetch(struct controller *c)
 {
 	phase_moves_fetch(&c->backups);
@@ -86,7 +86,7 @@ static void commit(struct controller *c)
 		c->members.list[i].copy.iterations = c->run.committed;
 }
 
-/* Answers the request for the plan that follows the exchange. */
+/* Answers the request for the plan with the stages after the exchange. */
 static void answer(struct controller *c)
 {
 	assert_int_not_equal(c->planning.wanted_id, 0);
@@ -119,11 +119,12 @@ FIXTURE_TEST(nodes_move_at_once_when_their_plan_is_ready)
 	phase_moves_prepare(&c->backups);
 	assert_true(is_prepared(c));
 	commit(c);
-	/* Waits because the planner is still searching for the plan */
+	/* The run waits, because the planner is still searching for the plan */
 	assert_true(phase_moves_awaited(&c->backups, false));
 	assert_stages(c, was);
 	under_way_plans_exchange(c);
-	/* The pending plan answers an older request, without the exchange */
+	/* The pending plan answers an older request, and does not have the stages after the
+	 * exchange */
 	c->planning.pending->exchange = 0;
 	c->planning.wanted_id = 1;
 	assert_true(phase_moves_awaited(&c->backups, false));
@@ -140,8 +141,8 @@ FIXTURE_TEST(nodes_move_at_once_when_their_plan_is_ready)
 	assert_false(phase_moves_pending(&c->backups));
 }
 
-/* During a phase, nodes that are ready wait for at most five iterations for the others. When the
- * phase begins, they do not wait. */
+/* During a phase, nodes with complete copies wait at most five iterations for nodes that still
+ * fetch. When a phase begins, they do not wait. */
 FIXTURE_TEST(nodes_that_are_ready_do_not_wait_for_ever)
 {
 	struct controller *c = *state;
@@ -164,7 +165,7 @@ FIXTURE_TEST(nodes_that_are_ready_do_not_wait_for_ever)
 	assert_true(is_prepared(c));
 }
 
-/* The run does not wait any more for a node whose copy was overdue three times. */
+/* A node's copy was overdue three times. The run does not wait for this node any more. */
 FIXTURE_TEST(nodes_do_not_wait_for_copies_that_are_always_overdue)
 {
 	struct controller *c = *state;
@@ -199,7 +200,7 @@ FIXTURE_TEST(one_replica_stays_in_each_stage)
 	answer(c);
 	phase_moves_awaited(&c->backups, false);
 	assert_stages(c, is);
-	assert_true(phase_moves_pending(&c->backups)); /* n00 and n03 move later */
+	assert_true(phase_moves_pending(&c->backups)); /* n00 and n03 still have to move */
 }
 
 FIXTURE_TEST(five_data_nodes_cannot_share_twelve_microbatches)
@@ -210,7 +211,8 @@ FIXTURE_TEST(five_data_nodes_cannot_share_twelve_microbatches)
 	fetch(c);
 	phase_moves_prepare(&c->backups);
 	assert_false(is_prepared(c));
-	c->members.list[4].copy.stage = -1; /* n04 can stay, so others can move */
+	/* n04 can stay in its stage, so the other nodes can move */
+	c->members.list[4].copy.stage = -1;
 	c->members.list[4].copy.n_refused = 3;
 	c->members.list[4].copy.refused_us = c->run.now_us;
 	phase_moves_prepare(&c->backups);
@@ -219,7 +221,8 @@ FIXTURE_TEST(five_data_nodes_cannot_share_twelve_microbatches)
 	assert_int_equal(c->planning.targets.exchange.to[4], 1);
 }
 
-/* Nodes that neither enter nor leave stage 0 move even if the others cannot. */
+/* The number of data nodes must not change, so no node may enter or leave stage 0. The other nodes
+ * still move. */
 TEST_WITH(data_nodes_do_not_keep_others_from_moving, begin_three, under_way_end)
 {
 	struct controller *c = *state;
@@ -233,7 +236,7 @@ TEST_WITH(data_nodes_do_not_keep_others_from_moving, begin_three, under_way_end)
 		assert_int_equal(c->planning.targets.exchange.to[i], is[i]);
 }
 
-/* The stage of an absent node is exchanged without a copy. */
+/* An absent node changes its stage in the exchange, although it has no copy. */
 FIXTURE_TEST(a_dead_node_moves_with_the_others)
 {
 	struct controller *c = *state;
@@ -297,12 +300,12 @@ FIXTURE_TEST(a_new_controller_lets_a_node_load_its_copy)
 	assert_int_equal(m->state, MEMBER_JOINING);
 	members_assign(&c->members, m, 1, true);
 	assert_int_equal(m->state, MEMBER_SYNCING);
-	/* The node loads the copy and does not fetch it again */
+	/* The node loads its copy, and does not fetch the stage again */
 	assert_int_equal(m->weights.stage, 1);
 	assert_int_equal(m->copy.state, COPY_WHOLE);
 }
 
-/* If the last replica that was to stay in a stage has died, no node moves. */
+/* The only replica that was to stay in its stage has died, so no node moves. */
 FIXTURE_TEST(no_node_moves_when_the_last_one_to_stay_has_died)
 {
 	struct controller *c = *state;
@@ -318,8 +321,8 @@ FIXTURE_TEST(no_node_moves_when_the_last_one_to_stay_has_died)
 	assert_false(is_prepared(c));
 }
 
-/* The fetches of the second phase take ten iterations. Nevertheless, nodes first move to their
- * stages of the present phase, and only then begin these fetches. */
+/* The fetches for the second phase take ten iterations, so they should have begun already. Nodes
+ * still move first to their stages of the present phase, and then begin these fetches. */
 FIXTURE_TEST(a_slow_fetch_does_not_end_the_moves_of_the_present_phase)
 {
 	struct controller *c = *state;
@@ -344,8 +347,8 @@ FIXTURE_TEST(a_slow_fetch_does_not_end_the_moves_of_the_present_phase)
 	assert_int_equal(c->members.list[1].copy.stage, 1);
 }
 
-/* With the last commit the second stage starts from its nodes' copies of the first stage. n05 has
- * not reported that commit yet; the others have. n03 and n05 are to move to the third stage. */
+/* With the last commit, the second stage starts from its nodes' copies of the first stage. All
+ * nodes except n05 have reported that commit. n03 and n05 have to move to the third stage. */
 static struct controller *stack_second_stage(struct controller *c)
 {
 	c->run.last_commit.iteration = COMMITTED;
@@ -364,8 +367,8 @@ static struct controller *stack_second_stage(struct controller *c)
 	return c;
 }
 
-/* A node that drops the copy before it has taken the copy's layers cannot make the commit, and the
- * run loses this replica. */
+/* If a node dropped the copy before it has taken the copy's layers, it could not make the commit.
+ * The run would lose this replica. */
 TEST_WITH(a_node_keeps_the_copy_from_which_its_stage_starts, begin_three, under_way_end)
 {
 	struct controller *c = stack_second_stage(*state);
@@ -380,7 +383,7 @@ TEST_WITH(a_node_keeps_the_copy_from_which_its_stage_starts, begin_three, under_
 	assert_int_equal(c->members.list[3].copy.stage, 2);
 }
 
-/* After the next commit the stage does not need the copy, whether or not the node has reported this
+/* After the next commit the node does not need the copy any more, even if it has not reported that
  * commit. */
 TEST_WITH(a_node_keeps_that_copy_for_one_commit, begin_three, under_way_end)
 {

@@ -1,5 +1,5 @@
-/* placement_test.c - which stage with a free place a joining node gets, and which nodes are near
- * enough to take part in its sums. */
+/* placement_test.c - which stage a joining node gets, and which nodes are near enough to take part
+ * in the stage's sums. */
 
 #include <stdlib.h>
 
@@ -10,8 +10,9 @@
 
 enum { NODES = 6 };
 
-/* Returns a controller that node 5 is about to join. Stage 0 has nodes 0 and 1, stage 1 has 2 and
- * 3, and stage 2 has 4. An exchange of a sum takes 10 s, but 1,000 s between nodes 3 and 5. */
+/* Returns a controller that node 5 is about to join. Stage 0 has nodes 0 and 1, stage 1 has nodes 2
+ * and 3, and stage 2 has node 4. An exchange of a sum takes 10 s between two nodes, but 1,000 s
+ * between nodes 3 and 5. */
 static struct controller *made(double iteration_s, double sync_s)
 {
 	static const int stages[NODES] = { 0, 0, 1, 1, 2, 1 };
@@ -58,9 +59,9 @@ TEST(a_distant_replica_is_not_near)
 	assert_false(placement_near(&c->members, m, 1));
 	assert_true(placement_near(&c->members, m, 0) && placement_near(&c->members, m, 2));
 	assert_int_equal(placement_for(&c->members, m, 2), 2);
-	/* All nodes are present, so no stage has a free place */
+	/* No node is absent, so there is no stage to take instead */
 	assert_int_equal(placement_for(&c->members, m, 1), -1);
-	/* A replica that is absent does not delay sums */
+	/* Node 3 is not a replica now, so it does not delay sums */
 	c->members.list[3].state = MEMBER_JOINING;
 	assert_true(placement_near(&c->members, m, 1));
 	unmake(c);
@@ -72,16 +73,17 @@ TEST(places_of_the_first_plan_are_near)
 	struct member *m = &c->members.list[5];
 
 	c->run.cluster->sync_pair_s[5 * NODES + 3] = 15;
-	/* The exchange takes half of an iteration including its sum */
+	/* The exchange takes half of the time of an iteration and its sum, which is near enough */
 	assert_true(placement_near(&c->members, m, 1));
 	c->run.cluster->sync_pair_s[5 * NODES + 3] = 16;
 	assert_false(placement_near(&c->members, m, 1));
-	/* in the first plan, a node is far from all others */
+	/* The predicted time of sums does not matter, but the distances within the first plan's
+	 * stages do: nodes 0 and 1 will be 16 s apart, too */
 	c->run.plan->plan->predicted.sync_s = 1000;
 	assert_false(placement_near(&c->members, m, 1));
 	c->run.cluster->sync_pair_s[0 * NODES + 1] = 16;
 	assert_true(placement_near(&c->members, m, 1));
-	/* The time of a sum is unknown, so the delay of an activation is used */
+	/* The time of a sum is unknown, so the delay of an activation counts */
 	c->run.cluster->sync_pair_s[3 * NODES + 5] = -1;
 	c->run.cluster->delay_s[3 * NODES + 5] = 0.1;
 	assert_true(placement_near(&c->members, m, 1));

@@ -1,4 +1,4 @@
-/* planner_test.c - the planning thread: answers arrive, newer requests cancel older ones, and
+/* planner_test.c - the planning thread. Answers arrive, newer requests cancel older requests, and
  * stopping never hangs. */
 
 #include <poll.h>
@@ -71,7 +71,7 @@ TEST(an_answer_comes_with_its_trace)
 	cluster_free(c);
 }
 
-/* If a data node is excluded, the other data nodes send its microbatches. */
+/* A plan does not use an excluded data node. The other data nodes take over its microbatches. */
 TEST(excluded_nodes_stay_out)
 {
 	struct cluster *c = make_cluster();
@@ -89,13 +89,13 @@ TEST(excluded_nodes_stay_out)
 	for (int i = 0; i < a->plan->n_microbatches; i++)
 		for (int h = 0; h < a->plan->microbatches[i].length; h++)
 			assert_false(excluded[a->plan->microbatches[i].path[h]]);
-	/* No stage is skipped, so this is the plain model, with its stages in order. */
+	/* No stage may be skipped, so every path visits all stages in order. */
 	for (int i = 0; i < a->plan->n_microbatches; i++)
 		for (int h = 1; h < a->plan->microbatches[i].length; h++)
 			assert_int_equal(a->plan->microbatches[i].path[h] / 3, h);
 	planned_free(a);
 	for (int i = 3; i < 6; i++)
-		/* without any node of one stage no plan exists, and the answer says so */
+		/* all nodes of one stage are excluded, so no plan exists, and the answer says so */
 		excluded[i] = true;
 	planner_ask(p, c, &q);
 	a = wait_for(p);
@@ -132,12 +132,12 @@ TEST(the_newest_request_is_answered_and_stopping_cancels)
 	planned_free(a);
 	q.budget_s = 600;
 	planner_ask(p, c, &q);
-	/* This call must return long before the ten minutes of the search have passed */
+	/* This must return long before the ten minutes of the search's budget have passed */
 	planner_stop(p);
 	cluster_free(c);
 }
 
-/* Returns a cluster of unequal nodes without stages, so that DT-FM takes a while to place them. */
+/* Returns a cluster of unequal nodes without stages. DT-FM needs some time to place them. */
 static struct cluster *make_unplaced(void)
 {
 	struct cluster *c = cluster_alloc(40, 4, true);
@@ -222,8 +222,8 @@ static int count_swaps(const struct plan *p)
 	return n;
 }
 
-/* Node s is the only node of stage s. Links are short in the order of stages 0, 2, 1, 3. Half of
- * the microbatches visit all stages. */
+/* Node s is the only node of stage s. Links are short if stages are visited in the order 0, 2, 1,
+ * 3. Half of the microbatches visit all stages. */
 TEST(paths_swap_stages_unless_that_is_forbidden)
 {
 	static const int near[] = { 0, 2, 1, 3 };
@@ -279,7 +279,7 @@ static void assert_straight(const struct plan *p)
 	}
 }
 
-/* Every baseline can plan a run, also if some nodes are excluded. Requests are answered in
+/* Every baseline finds a plan for a run, even if some nodes are excluded. Requests are answered in
  * order. */
 TEST(baselines_plan_a_run)
 {
@@ -309,8 +309,8 @@ TEST(baselines_plan_a_run)
 	cluster_free(c);
 }
 
-/* Returns a cluster in which stage 1 has links to only one node of stage 2. Routes through all
- * stages exist, but no straight pipelines for all data nodes. */
+/* Returns a cluster in which stage 1 has links to only one node of stage 2. Paths through all
+ * stages exist, but not a separate straight pipeline for each data node. */
 static struct cluster *make_narrow(void)
 {
 	struct cluster *c = make_cluster();
@@ -321,8 +321,8 @@ static struct cluster *make_narrow(void)
 	return c;
 }
 
-/* If a baseline has no plan of its own, a plan of another algorithm is used if the request allows
- * this algorithm, and the answer names it. */
+/* A baseline finds no plan of its own. If the request allows a substitute, the answer has its plan
+ * and names its algorithm. */
 TEST(the_answer_names_the_substitute_algorithm)
 {
 	struct cluster *c = make_narrow();
@@ -350,7 +350,8 @@ TEST(the_answer_names_the_substitute_algorithm)
 	cluster_free(c);
 }
 
-/* When its budget is used up, a baseline returns its best plan so far, or random paths. */
+/* When a baseline's budget is used up, the answer is its best plan so far, or a plan with random
+ * paths. */
 TEST(a_budget_ends_a_baseline)
 {
 	struct cluster *c = make_cluster(), *unplaced = make_unplaced();
@@ -381,7 +382,8 @@ TEST(a_budget_ends_a_baseline)
 
 enum { BUSY = 16, SOON_US = 15000000 };
 
-/* Restricts this process, and BUSY child processes that never rest, to one processor. */
+/* Restricts this process and BUSY children to one processor. The children compute without a
+ * pause. */
 static void make_busy(cpu_set_t *was, pid_t children[BUSY])
 {
 	cpu_set_t one;
@@ -401,7 +403,7 @@ static void make_busy(cpu_set_t *was, pid_t children[BUSY])
 	}
 }
 
-/* A planner whose thread gets almost no processor time must not delay the end of the program. */
+/* The planner's thread gets almost no processor time. It must not delay the end of the program. */
 TEST(an_idle_planner_on_a_busy_processor_stops_soon)
 {
 	struct cluster *c = make_unplaced();

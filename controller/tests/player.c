@@ -1,7 +1,7 @@
 /* player.c - for tests: simulated agents that answer a whole controller, and their world.
  *
- * A player answers each message as an agent would, without computing. Its fault changes one answer.
- */
+ * A player answers each message as an agent would, but does not compute. A player's fault changes
+ * one kind of answer. */
 #include "base/tests/test.h"
 #include "controller/tests/player.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Durations of tasks as players report them, long enough that plans use every node. */
+/* Task times that players report, long enough that plans use every node. */
 enum { DATA_US = 2000, STAGE_US = 6000 };
 
 static bool has_fault(const struct player *p, enum player_fault fault)
@@ -90,7 +90,7 @@ static void report_copy(struct player *p, const struct msg_keep *k)
 
 	p->keeps = k->stage == MSG_NO_STAGE ? -1 : k->stage;
 	if (p->keeps < 0 || p->world->slow_copies || !source->ready || source->asleep)
-		return; /* the player never completes the fetch */
+		return; /* the player does not complete the fetch */
 	m.u.kept = (struct msg_kept){ .assignment = k->assignment,
 				      .stage = k->stage,
 				      .iteration = p->world->committed,
@@ -182,7 +182,8 @@ static void work_on(struct player *p, const struct route *w)
 	did(p, w, TASK_FORWARD, false);
 	if (has_fault(p, ENDS_NOTHING))
 		p->n_events--;
-	if (!reaches(p, w, 1 << 20)) /* true if no output returns to the data node */
+	/* if a hop withholds its output, none returns to the data node */
+	if (!reaches(p, w, 1 << 20))
 		return;
 	counts = (!p->counted[id] || has_fault(p, COUNTS_TWICE)) && !has_fault(p, COUNTS_NOT);
 	if (hop == 0)
@@ -197,7 +198,8 @@ static void report(struct player *p)
 {
 	struct msg m = { .type = MSG_REPORT };
 
-	for (uint32_t i = 0; i < p->n_events; i += 16) { /* a visitor's messages are short */
+	/* reports 16 events at a time, because a visitor's messages are short */
+	for (uint32_t i = 0; i < p->n_events; i += 16) {
 		m.u.report = (struct msg_report){ .iteration = p->iteration,
 						  .n_events = p->n_events - i < 16 ? p->n_events - i
 										   : 16,
@@ -233,8 +235,8 @@ static void check_ranks(const struct player *p, const struct msg_plan *m)
 	}
 }
 
-/* Checks that the player was ordered, in time, to connect to the nodes to which it sends in this
- * plan. */
+/* Checks that the player was ordered, before the plan arrived, to connect to all nodes to which it
+ * sends in this plan. */
 static void check_connected(const struct player *p, const struct msg_plan *m)
 {
 	struct player_connect *c = &p->world->connects[p->node];
@@ -268,7 +270,7 @@ static void report_node(struct player *p, int node, uint64_t epoch)
 	send_to_controller(p, &m);
 }
 
-/* Returns the hash of a slice's sum as player p computes it. */
+/* Returns the hash that player p computes for the sum of a slice. */
 static uint64_t slice_hash(const struct player *p, const struct msg_reduce *m, uint32_t slice)
 {
 	bool other = m->iteration >= FAULTS_FROM && has_fault(p, OTHER_SLICE) &&
@@ -277,8 +279,8 @@ static uint64_t slice_hash(const struct player *p, const struct msg_reduce *m, u
 	return 1000 * m->iteration + slice + other;
 }
 
-/* Returns the node of the player's stage that delays the sum, as far as the player knows; PLAYERS:
- * none. */
+/* Returns the node that delays the sum of the player's stage; PLAYERS: no node does, as far as the
+ * player knows. */
 static uint16_t holder(const struct player *p, const struct msg_reduce *m)
 {
 	for (uint32_t i = 0; m->iteration >= FAULTS_FROM && i < m->n_nodes; i++)
@@ -320,8 +322,8 @@ static void reduce(struct player *p, const struct msg_reduce *m)
 	send_to_controller(p, &said);
 }
 
-/* Returns true if the player has counted all its microbatches. This includes a faulty player that
- * reports something else. */
+/* Returns true if the player has counted all its microbatches, even if a fault makes it report
+ * something else. */
 static bool has_counted_all(const struct player *p)
 {
 	for (uint32_t i = 0; i < p->n_routes; i++)
@@ -343,7 +345,7 @@ static void reduce_when_counted(struct player *p)
 
 static void take_order(struct player *p, const struct msg_reduce *m)
 {
-	bool adds = false; /* a standby copy gets the sum and adds nothing to it */
+	bool adds = false; /* a standby copy receives the sum but adds nothing to it */
 
 	for (uint32_t i = 0; i < m->n_nodes; i++)
 		adds = adds || m->nodes[i] == p->node;
@@ -435,7 +437,7 @@ static void commit(struct player *p, const struct msg_commit *m)
 	send_to_controller(p, &said);
 }
 
-/* The data node answers, unless a hop on the route withholds its output. */
+/* Makes the data node answer, unless a hop on the route withholds its output. */
 static void evaluate(struct player *p, const struct msg_evaluate *m)
 {
 	struct msg said = { .type = MSG_EVALUATED };
@@ -480,7 +482,7 @@ static void restore(struct player *p, const struct msg_restore *m)
 	p->iteration = 0;
 	p->owed = *m;
 	p->owes = fault == RESTORES_NOT;
-	/* the player keeps its weights */
+	/* the player keeps its weights, because the restore fails */
 	if (fault == (m->kind == RESTORE_FILE ? CANNOT_READ : CANNOT_MAKE)) {
 		said.type = MSG_UNREADY;
 		said.u.unready = (struct msg_unready){ .assignment = m->assignment };
@@ -512,7 +514,7 @@ static void player_knows(struct player *p, const struct msg_peer *peer)
 	p->knows[peer->node].key = memcmp(peer->key, none, sizeof(none)) != 0;
 }
 
-/* Reports measurements of a cluster whose nodes are next to each other. */
+/* Reports measurements as if all nodes were next to each other. */
 static void measure(struct player *p, const struct msg_measure *m)
 {
 	struct msg said = { .type = MSG_MEASURED };
@@ -736,7 +738,7 @@ struct world *world_new(const char *const *options)
 		p->node = (uint16_t)i;
 		p->keeps = -1;
 	}
-	for (int i = 0; i < PLAYERS; i++) { /* only after all players' keys are on the list */
+	for (int i = 0; i < PLAYERS; i++) { /* players join when all their keys are on the list */
 		visitor_come_in(&w->players[i].v, NULL);
 		say_hello(&w->players[i]);
 	}
@@ -747,7 +749,7 @@ int world_free(struct world *w)
 {
 	int status;
 
-	kill(w->door->pid, SIGKILL); /* the controller's last messages do not matter */
+	kill(w->door->pid, SIGKILL); /* no player needs the controller's last messages */
 	status = door_free(w->door);
 	for (int i = 0; i < PLAYERS; i++)
 		visitor_free(&w->players[i].v);
@@ -764,7 +766,7 @@ static void fail_with_states(const struct world *w, const char *what)
 	for (int i = 0; i < PLAYERS; i++)
 		snprintf(states + strlen(states), sizeof(states) - strlen(states), " %d:%d", i,
 			 w->states[i]);
-	/* The journal may be longer than an error message */
+	/* The journal is printed here because it may be too long for an error message */
 	fprintf(stderr, "the journal:\n%s\n", w->console.journal);
 	fail_msg("%s: never, up to iteration %d; the nodes' states%s", what,
 		 (int)w->console.committed, states);
@@ -785,8 +787,7 @@ bool world_all_live(const struct world *w)
 	return true;
 }
 
-/* Checks the stages of the run. While their compute is measured, all nodes have another stage,
- * which does not count. */
+/* While their compute is measured, all nodes have another stage, which does not count. */
 bool world_all_ready(const struct world *w)
 {
 	int of_stage[PLAYERS] = { 0 };

@@ -1,9 +1,9 @@
 /* player.h - for tests: simulated agents ("players") and their world: a whole controller and a
  * console.
  *
- * Players compute nothing, but report the same as agents that compute. A faulty player does so
- * until a given iteration, and then shows its fault. A test assigns the faults and advances the
- * world turn by turn. */
+ * Players compute nothing, but send the same reports as agents that compute. A faulty player
+ * behaves normally until FAULTS_FROM, and then shows its fault. A test assigns the faults and gives
+ * the world one turn after another. */
 #ifndef CONTROLLER_TESTS_PLAYER_H
 #define CONTROLLER_TESTS_PLAYER_H
 
@@ -17,7 +17,8 @@ enum {
 	PLAYERS = 9,
 	BATCHES = 64,
 	FAULTS_FROM = 4, /* the first iteration in which a fault appears */
-	BAD_DATA = 2     /* number of iterations with bad data, from the iteration FAULTS_FROM on */
+	/* number of iterations whose data is bad, beginning with iteration FAULTS_FROM */
+	BAD_DATA = 2
 };
 
 enum player_fault {
@@ -26,12 +27,12 @@ enum player_fault {
 	COUNTS_OTHERS,
 	COUNTS_NOT,
 	OTHER_SQUARES,
-	OTHER_SLICE, /* reports sums as if a bit of another node's slice had flipped */
+	OTHER_SLICE, /* reports sums as if a bit in another node's slice had flipped */
 	OTHER_LENGTH,
-	/* sends absurd tensors to all other nodes, which report them in every iteration */
+	/* sends absurd tensors to all other nodes, and these report them in every iteration */
 	SENDS_ABSURD,
-	HOLDS_A_SUM_UP, /* withholds its part of the sum, so that the others wait */
-	REPORTS_NO_SUM, /* does not report its sum, though all others have theirs */
+	HOLDS_A_SUM_UP, /* withholds its part of the sum, so that the other replicas wait */
+	REPORTS_NO_SUM, /* does not report its sum, although all other replicas have theirs */
 	ENDS_NOTHING,   /* ends no task, and reports that a task runs */
 	STARTS_NOTHING, /* starts no task, and reports that tasks wait */
 	DOES_NOTHING,   /* does nothing, and reports that the node is at rest */
@@ -53,7 +54,8 @@ enum player_fault {
 
 struct world;
 
-/* Emulated times to each other player: of an activation, and of a stage's gradient */
+/* Emulated times from this player to each other player: of an activation, and of a stage's
+ * gradient */
 struct emulated {
 	float delay_s[PLAYERS], sum_s[PLAYERS];
 };
@@ -74,7 +76,7 @@ struct player_knowledge {
 struct player_connect {
 	uint64_t id;        /* number of the order; 0: none */
 	bool to[PLAYERS];   /* the nodes that the order names */
-	bool came_too_late; /* a plan needed connections that no order had named before */
+	bool came_too_late; /* a plan needed a connection that no earlier order had named */
 };
 
 struct player {
@@ -86,10 +88,11 @@ struct player {
 	bool asleep; /* the player neither receives nor sends */
 	uint32_t restarts, processes, welcomes;
 	struct emulated emulates;    /* emulated times, as last received */
-	uint32_t announced[PLAYERS]; /* how often each node's key and address have arrived */
+	/* how often each node's key and address have been announced to this player */
+	uint32_t announced[PLAYERS];
 	struct player_knowledge knows[PLAYERS];
 	uint64_t run, assignment, committed, iteration, beats;
-	/* order to restore, which the player carries out once its fault is over */
+	/* order to restore that the player received during its fault, and carries out afterwards */
 	struct msg_restore owed;
 	bool owes;
 	int keeps; /* stage of the player's standby copy; -1: none */
@@ -102,8 +105,8 @@ struct player {
 	/* Routes of this iteration, with reroutes. */
 	struct route routes[BATCHES];
 	bool counted[BATCHES];
-	/* The order to sum that came with the start, carried out once all microbatches are counted.
-	 * Without nodes: no order */
+	/* The order to sum that came with the start. The player carries it out once all its
+	 * microbatches are counted. Without nodes: no order */
 	struct player_order ordered;
 	struct msg_task_event events[4 * BATCHES];
 	uint32_t n_events;
@@ -119,7 +122,7 @@ struct world {
 	bool slow_copies;     /* fetches of standby copies never end */
 	bool never_connected; /* players do not report that they are connected */
 	uint64_t forged;      /* number added to the hash of fetched weights, to make it wrong */
-	uint64_t data;        /* number of iterations of data before the newest start */
+	uint64_t data;        /* number of iterations whose data came before the newest start */
 	uint64_t waits;       /* the iteration in which all players wait; 0: none */
 	uint32_t restarts;
 	enum run_phase phase; /* phase of the run as consoles see it */
@@ -128,10 +131,10 @@ struct world {
 	float lost_s[PLAYERS];
 	uint64_t planned; /* epoch of the newest plan in force */
 	float planned_s;  /* predicted duration of an iteration in that plan */
-	/* The run as consoles see it, and the newest of the steps before the first iteration */
+	/* The run as consoles see it; step: the newest step before the first iteration */
 	uint8_t emulated, steps, step;
 	uint32_t steps_back; /* how often the step went back */
-	/* Nodes to which node 0 has no link, as bits 1 << to */
+	/* Nodes to which node 0 has no link, one bit for each (1 << node) */
 	uint64_t no_link;
 	struct msg_link links[PLAYERS][PLAYERS]; /* links as consoles see them */
 	int link_messages;
@@ -139,16 +142,16 @@ struct world {
 	float validated; /* loss of the last validation */
 };
 
-/* Starts a world of nine agents, which have joined, in three stages of three. options: further
- * options of the controller, ending with NULL. Tasks take no time. */
+/* Starts a world of nine agents that have joined, in three stages of three agents. Tasks take no
+ * time. options: further options of the controller, ending with NULL. */
 struct world *world_new(const char *const *options);
 int world_free(struct world *w);  /* ends the controller, and frees the world */
 void world_turn(struct world *w); /* lets every player take one turn */
-/* Lets all players work that waited and are not asleep. */
+/* Makes all players that waited and are not asleep work. */
 void world_work(struct world *w);
-/* Replaces the player's process by a new one, which holds nothing. */
+/* Replaces the player's process by a new process, which holds no weights. */
 void player_replace(struct player *p);
-/* The player reports link delays that are `times` times those that it has to emulate. */
+/* Makes the player report link delays that are `times` times the emulated delays. */
 void player_reports_delays(struct player *p, float times);
 bool world_all_live(const struct world *w);
 /* Returns true if each player has a stage and has reported it */

@@ -1,4 +1,5 @@
-/* predict_test.c - predicted sums on measured links count the bytes of their format. */
+/* predict_test.c - the predicted time of sums on measured links depends on the bytes of their
+ * format. */
 
 #include <math.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@ enum { NODES = 4, STAGES = 2, PARAMETERS = 1 << 20 };
 
 static const double bandwidth = 1e6;
 
-/* Returns the predicted time of the sums in a cluster of two stages with two replicas each. All
+/* Returns the predicted time of the sums, in a cluster of two stages with two replicas each. All
  * nodes have tasks. */
 static double find_sum_s(enum tensor_format format)
 {
@@ -55,8 +56,8 @@ static double find_sum_s(enum tensor_format format)
 	return sum_s;
 }
 
-/* The last task ends in stage 0. Then half of the stage's gradient travels to the other replica,
- * and its sum returns. */
+/* The last task ends in stage 0. Then each replica of stage 0 sends half of the gradient to the
+ * other replica, which returns the sum. */
 TEST(a_sum_takes_the_bytes_of_its_format)
 {
 	static const enum tensor_format formats[] = { FORMAT_FP32, FORMAT_Q8, FORMAT_Q6,

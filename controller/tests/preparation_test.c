@@ -1,5 +1,5 @@
-/* preparation_test.c - agents connect to one another before a plan takes effect. Players check that
- * they were ordered in time to connect to each node to which the plan makes them send
+/* preparation_test.c - agents connect to one another before a plan takes effect. Each player checks
+ * that it was ordered, in time, to connect to the nodes to which the plan makes it send
  * (check_connected). */
 
 #include <string.h>
@@ -9,8 +9,8 @@
 
 static const char *const measured[] = { "--eval-every", "0", "--wire", "fp32", NULL };
 
-/* Agents were ordered to connect to the next nodes of every plan before it took effect, also after
- * a change. */
+/* Before a plan takes effect, agents are ordered to connect to their next nodes in this plan. This
+ * is also true after a change of plans. */
 TEST(agents_connect_before_a_plan)
 {
 	struct world *w = world_new(measured);

@@ -1,7 +1,7 @@
 /* protocol.c - for tests: the steps of a model of the protocol (protocol.h).
  *
- * Reports of agents and faults happen here; protocol_iteration.c and protocol_recover.c answer them
- * as the controller does. protocol_next tries every step that the state allows. */
+ * This file has the reports of agents and the faults. protocol_iteration.c and protocol_recover.c
+ * have the controller's response to them. protocol_next tries every step that the state allows. */
 #include "controller/tests/protocol_run.h"
 
 #include <string.h>
@@ -41,8 +41,8 @@ static void report(struct p_run *r, struct p_node *x)
 	look_whether_done(r);
 }
 
-/* Each replica owns a slice. If an owner used its own numbers, and not those that it encoded for
- * the others, no two nodes would have the same sum. */
+/* Each replica owns a slice. An owner must use the numbers that it encoded for the other nodes. If
+ * it used its own exact numbers instead, no two nodes would have the same sum. */
 static void report_sum(struct p_run *r, int stage, bool wrong)
 {
 	uint8_t *reported = &r->s.sums_reported[stage];
@@ -85,9 +85,9 @@ static void overdue(struct p_run *r, struct p_node *x)
 	p_commit_when_reduced(r);
 }
 
-/* Compares the hashes of a stage. A wrong sum that no other node contradicts becomes the sum of the
- * stage. If there are two hashes, the nodes with one of them are dropped; the majority or chance
- * decides which. A copy that differs is fetched again. */
+/* Compares the hashes of a stage. If no other node contradicts a wrong sum, it becomes the sum of
+ * the stage. If there are two hashes, the nodes with one of them are dropped. The majority or
+ * chance decides which hash this is. If a copy differs, its node fetches it again. */
 static void agree(struct p_run *r, int stage)
 {
 	bool is[2] = { false, false }, out;
@@ -107,11 +107,13 @@ static void agree(struct p_run *r, int stage)
 		struct p_node *x = &r->s.nodes[i];
 
 		if (x->keeps != stage + 1 || !x->copy_applied || !is[!x->copy_wrong] ||
-		    x->move.load) /* its hash is compared when the node reports it */
+		    /* its hash is compared when the node has loaded and reported it */
+		    x->move.load)
 			continue;
 		x->keeps = x->copy_applied = x->copy_wrong = 0;
 		if (r->s.stack == P_STACKED && !(r->p->always >> x->stage & 1))
-			x->due = 0; /* the layers that the node should take are gone */
+			/* the copy from which the node should take its layers is gone */
+			x->due = 0;
 	}
 	if (!is[0] || !is[1])
 		return;
@@ -142,7 +144,7 @@ static void apply(struct p_run *r, struct p_node *x, bool copy)
 
 	*due = 0;
 	if (*applied || (copy ? x->copy_sum : x->sum) != P_SUMMED)
-		return; /* the report is repeated, or is a TROUBLE */
+		return; /* the node applied this commit before, or has no sum to apply */
 	if (r->s.stack == P_STACKED && !copy)
 		p_take_layers(r, x);
 	if (copy && p_is_void_copy(r, x)) {
@@ -489,8 +491,8 @@ static void happen(struct p_run *r, const struct p_step *step)
 
 /* ---- states that do not differ for the rest of the iteration ---- */
 
-/* Returns true if the work of the iteration may still be used, because each stage has a node that
- * knows of this work. */
+/* Returns true if the work of the iteration may still be used. Each stage then has a living node
+ * that has begun the iteration, and whose work no other node runs again. */
 static bool may_go_on(const struct protocol *p, const struct p_state *s)
 {
 	uint8_t held = 0;
@@ -520,7 +522,8 @@ static bool is_void(const struct protocol *p, const struct p_state *s)
 	}
 }
 
-/* Clears the work of an iteration that can only restart. Many states thereby become equal. */
+/* Clears the work of an iteration that can only restart. Many states become equal by this, so that
+ * fewer have to be explored. */
 static void clear_void_work(const struct protocol *p, struct p_state *s)
 {
 	if (!is_void(p, s))

@@ -1,31 +1,32 @@
 /* protocol.h - for tests: a model of an iteration's protocol, from COMPUTING to the next START.
  *
- * A state consists of what the controller believes of every node, and of what is true. A step is
- * one event: a gradient is counted, reported or summed, a sum is reported, a commit is applied. A
- * node dies, is believed dead though it lives, or returns; a standby copy is complete; a sum is
- * wrong. The controller can die at any moment, also while it sends an announcement, and another one
- * takes its place. The controller's steps are those of iteration.c, reroute.c, commit.c, recover.c
- * and startup.c, under the same names.
+ * A state consists of the controller's beliefs about every node, and of the true state of every
+ * node. A step is one event: a gradient is counted, reported or summed, a sum is reported, a commit
+ * is applied. A node dies, is believed dead though it lives, or returns. A standby copy is
+ * complete, or a sum is wrong. The controller can die at any moment, even in the middle of an
+ * announcement, and another controller then replaces it. The controller's steps are those of
+ * iteration.c, reroute.c, commit.c, recover.c and startup.c, under the same names.
  *
- * The model omits what does not affect which node counted which gradient: forward passes and the
- * loss (the input of a gradient is present or not), slots, moves around a cut link, evaluations,
- * checkpoints and faulty nodes. Messages between agents arrive or are lost with their sender. The
- * controller's messages reach all agents at once, unless it dies meanwhile. Agents' reports take
- * time, except where nobody can see the difference: a data node's count and a sum are visible once
- * reported. Events without a controller happen before it died or after it returned.
+ * The model omits everything that does not affect which node counted which gradient. It has no
+ * forward passes and no loss: the input of a gradient is present or not. It has no slots, moves
+ * around a cut link, evaluations, checkpoints or faulty nodes. Messages between agents arrive, or
+ * are lost with their sender. The controller's messages reach all agents at once, unless it dies
+ * meanwhile. Agents' reports take time, except where no node can notice the difference: a data
+ * node's count and a sum are visible once reported. Events without a controller happen before it
+ * died or after it returned.
  *
- * Tensors travel in a format. Agents recognize a tensor by its iteration, and take a tensor of that
- * iteration in another format for wrong numbers. A sum is encoded by the owner of a slice; every
- * replica and standby copy decodes these bytes.
+ * Tensors are sent in a format. Agents recognize a tensor by its iteration. If a tensor of that
+ * iteration has another format, they mistake it for wrong numbers. The owner of a slice encodes its
+ * sum, and every replica and standby copy decodes these bytes.
  *
  * Stages may start from a trained stage (--stack). Their nodes fetch a standby copy of it. The copy
- * has the state of the last commit until it makes this commit's step. The next plan then visits
- * these stages, so that the commit must say that they take the copy's layers.
+ * has the state of the last commit until it makes this commit's step. The next plan visits these
+ * stages, so the commit must say that they take the copy's layers.
  *
  * Nodes may move to another stage after the commit (--phase-moves). The model then ends with the
  * next START. A node that will move fetches a copy. When the iteration begins, the controller lists
- * the nodes whose copies are complete. Between the iterations all of them get their new stages at
- * once, and load their copies.
+ * the nodes whose copies are complete. Between the iterations all listed nodes get their new stages
+ * at once, and load their copies.
  *
  * The model may be cut into other stages after the commit. The model of the protocol then ends with
  * the next START, too. The order is recorded at any time. After the commit the nodes save it, and
@@ -41,7 +42,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* The tests explore fewer states if a sanitizer makes them slow. */
+/* If a sanitizer makes the tests slow, they explore fewer states. */
 #if defined(__has_feature)
 #define HAS_FEATURE(x) __has_feature(x)
 #else
@@ -65,13 +66,13 @@ enum {
 enum p_phase {
 	P_COMPUTING,
 	P_REDUCING,
-	/* stalled while COMPUTING; the next two states: stalled while REDUCING and while
-	 * PLANNING */
+	/* The run stalled while COMPUTING. In the next two states it stalled while REDUCING and
+	 * while PLANNING */
 	P_STALLED,
 	P_STALLED_REDUCING,
 	P_STALLED_PLANNING,
 	P_PLANNING,  /* the iteration restarts */
-	P_GATHERING, /* the controller is dead, or its successor gathers the agents */
+	P_GATHERING, /* the controller is dead, or the next controller gathers the agents */
 	P_COMMITTED
 };
 
@@ -85,12 +86,12 @@ enum p_standing {
 enum p_sum {
 	P_NO_SUM,
 	P_BEGUN /* has sent its part of the sum */,
-	P_BROKEN /* lacks a part of the sum that will not arrive */,
+	P_BROKEN /* lacks a part of the sum, which will not arrive */,
 	P_SUMMED,
-	P_COUNTING /* was ordered ahead to sum, and still counts */
+	P_COUNTING /* was ordered to sum before it has counted everything, and still counts */
 };
 
-/* Stages that start from a trained stage: from the first iterations to the commit that says so. */
+/* Progress of stages that start from a trained stage, up to the commit that says so. */
 enum p_stack {
 	P_NO_STACK,
 	P_STACK_LATER, /* the phase that visits these stages waits for the copies */
@@ -98,14 +99,14 @@ enum p_stack {
 	P_STACKED      /* the commit says that these stages start from trained stages */
 };
 
-/* The origin of a node's weights, once it has applied the commit. */
+/* Origin of a node's weights after the node has applied the commit. */
 enum p_layers {
 	P_OWN_LAYERS,
 	P_LAYERS_BEFORE,   /* the layers of the source stage, from before this commit's step */
 	P_LAYERS_OF_COMMIT /* the layers of the source stage, after this commit's step */
 };
 
-/* Nodes that move to another stage between two iterations. */
+/* Progress of nodes that move to another stage between two iterations. */
 enum p_moves {
 	P_NO_MOVES,
 	P_MOVES_LATER,
@@ -150,26 +151,27 @@ struct p_move {
 /* One node. Each set of microbatches is a number with a bit for each. */
 struct p_node {
 	uint8_t stage;
-	/* The following fields are what the controller believes. */
+	/* The following fields are the controller's beliefs. */
 	uint8_t standing;
-	/* microbatches on the node's routes; those it owes as a substitute; those it has reported
-	 * as counted */
+	/* Sets of microbatches. on: the node is on their routes. owed: the node owes their work as
+	 * a substitute. reported: the node has reported that it counted them */
 	uint8_t on, owed, reported;
-	uint8_t at; /* stage of the node on those routes */
+	uint8_t at; /* the node's stage on these routes */
 	uint8_t reduced, in_sum;
 	uint8_t keeps, copies, copy_reduced; /* keeps: 1 + the stage of its standby copy; 0: none */
 	uint8_t fetching;                    /* the copy is not complete */
-	/* The following fields are what is true. */
+	/* The following fields are the true state. */
 	uint8_t alive;
-	/* the node began the iteration: 1: with the present epoch; 2: with an older one */
+	/* start of the iteration at this node. 0: not begun; 1: with the present epoch; 2: with an
+	 * older epoch */
 	uint8_t began;
-	/* mine: microbatches on the routes that the node knows; has: those whose inputs are
-	 * present, whoever dies */
+	/* mine: microbatches on the routes that the node knows. has: microbatches whose inputs have
+	 * arrived, so that they stay if their sender dies */
 	uint8_t counted, mine, has;
 	uint8_t view[P_BATCHES];
-	/* Microbatches reported while the node was believed dead */
+	/* Microbatches that the node reported while it was believed dead */
 	uint8_t dropped;
-	uint8_t given_up; /* the node's work runs again on other nodes */
+	uint8_t given_up; /* other nodes run the node's work again */
 	/* due: the announcement of the commit is on its way to the node */
 	uint8_t sum, wrong, due, applied;
 	uint8_t copy_sum, copy_wrong, copy_due, copy_applied;
@@ -180,18 +182,20 @@ struct p_node {
 struct p_state {
 	struct p_node nodes[P_NODES];
 	uint8_t phase;
-	/* Sets of microbatches. home: the last backward pass was reported; changed: rerouted */
+	/* Sets of microbatches. home: their last backward pass was reported. changed: they were
+	 * rerouted */
 	uint8_t home, changed;
-	/* Microbatches that started over, so that earlier reports do not mark them as home */
+	/* Microbatches that started over. Earlier reports about them must not mark them as home */
 	uint8_t over;
 	uint8_t summing; /* set of stages that sum */
-	/* Reports in this attempt, as bits: 0: a right sum; 1: a wrong sum; 2: two reports */
+	/* Reports of sums in this attempt. Bit 0: some node reported a right sum; bit 1: a wrong
+	 * sum; bit 2: two nodes have reported */
 	uint8_t sums_reported[P_STAGES];
 	uint8_t taken_over, committed;
-	/* Numbers of faults of each kind that may still happen */
+	/* For each kind of fault: how often it may still happen */
 	uint8_t deaths, wrongs, takeovers;
-	/* Formats of tensors, as numbers of one bit: that of the iteration, and the one that the
-	 * operator wants */
+	/* Formats of tensors, 0 or 1. format: that of the iteration; wanted: the operator's
+	 * choice */
 	uint8_t format, wanted;
 	uint8_t changes; /* how often the operator may still change the wanted format */
 	/* The controller has begun the iteration at least once, or has resumed it */
@@ -204,43 +208,46 @@ struct p_state {
 	uint8_t saved;   /* stages, as bits, of which a file of the commit exists */
 	uint8_t has_files; /* the files of the new stages exist */
 	uint8_t started; /* the next iteration has begun */
-	/* how often each gradient is in the stage's sum; it must be once */
+	/* how often each gradient is in its stage's sum, which must be once */
 	uint8_t content[P_STAGES][P_BATCHES];
 };
 
-/* Each of these rules of the code can be switched off. The model must then find the fault. */
+/* Rules of the code. Each rule can be switched off, and the model must then find the resulting
+ * fault. */
 enum p_rule {
-	/* Before sums restart, the work of a node that died in its stage's sum runs again */
+	/* If a node died after its stage's sum, its work runs again before the sums restart */
 	P_RERUN_DEAD = 1,
 	P_AUDIT_HOPS = 2, /* the audit checks that the work of a dead node ran again */
 	/* Gradients that were completed while the run was stalled are summed */
 	P_SUM_AFTER_STALL = 4,
-	/* If a node counted gradients while it was believed dead, its reports force a restart, even
-	 * if the run waits for other nodes */
+	/* If a node reported gradients while it was believed dead, the iteration restarts, even if
+	 * the run waits for other nodes */
 	P_HEED_DROPPED = 8,
 	/* A node that was believed dead receives the routes that changed meanwhile */
 	P_REPEAT_ROUTES = 16,
-	P_START_AT_ZERO = 32, /* at a start an agent drops its counts of earlier attempts */
-	/* A node whose weights differ from those of its stage after a commit is dropped */
+	/* when an iteration starts, an agent drops its counts of earlier attempts */
+	P_START_AT_ZERO = 32,
+	/* After a commit, a node is dropped if its weights differ from the weights of its stage */
 	P_COMPARE_HASHES = 64,
 	P_KEEP_FORMAT = 128,  /* an iteration that restarts keeps its format */
 	P_STORE_FORMAT = 256, /* the format is stored before the start is announced */
-	/* The owner of a slice decodes the sum that it has encoded, as all other nodes do */
+	/* The owner of a slice uses the sum that it has encoded and decoded, as all other nodes
+	 * do */
 	P_DECODE_OWN = 512,
 	/* An agent takes the layers of its source stage only after the copy has made the commit's
 	 * step */
 	P_AWAIT_COPY_STEP = 1024,
-	P_NEED_WHOLE_COPY = 2048, /* a stage cannot start from a copy that is being fetched */
-	/* With the commit, a node without the copy leaves its stage */
+	P_NEED_WHOLE_COPY = 2048, /* a stage cannot start from a copy that is still being fetched */
+	/* At the commit, a node without the copy leaves its stage */
 	P_DROP_WITHOUT_COPY = 4096,
 	/* Copies of a stage become void when the stage starts from its source */
 	P_VOID_COPIES = 8192,
-	/* The record of the commit says that stages start from trained stages */
+	/* The commit's record says that stages start from trained stages */
 	P_RECORD_STACK = 16384,
-	/* Only nodes with complete copies are listed */
+	/* Only nodes with complete copies are listed for a move */
 	P_LIST_WHOLE_COPIES = 32768,
-	P_KEEP_STAYERS = 65536, /* one replica stays in each stage */
-	/* An exchange is dropped if a listed node cannot move, or if the last replica that was to
+	P_KEEP_STAYERS = 65536, /* one replica of each stage does not move */
+	/* An exchange is dropped if a listed node cannot move, or if the only replica that was to
 	 * stay has died */
 	P_CHECK_LISTED = 131072,
 	/* Nodes move only after their copies have made the commit's step */
@@ -263,19 +270,19 @@ struct protocol {
 	int stages, nodes;
 	uint8_t stage_of[P_NODES];
 	uint8_t absent; /* nodes, as bits, that are absent in the beginning */
-	/* The stages on each microbatch's path, as bits; the first is that of the data node */
+	/* The stages on each microbatch's path, as bits. The first stage is the data node's */
 	uint8_t path[P_BATCHES];
 	int deaths, wrongs, takeovers;
-	/* How names change when the microbatches are exchanged (protocol_names.c) */
+	/* How the names of states change when two microbatches are exchanged (protocol_names.c) */
 	uint64_t swaps[4];
 	int changes;  /* how often the operator may change the wanted format */
-	bool fresh;   /* the iteration has not begun yet, and its wanted format is new */
+	bool fresh;   /* the iteration has not begun yet, so it will have the wanted format */
 	bool overlap; /* a stage sums as soon as all its gradients are counted */
-	/* Sums are ordered with the start: each node sends its part once it has counted its
-	 * microbatches */
+	/* Sums are ordered together with the start. Each node sends its part once it has counted
+	 * its microbatches */
 	bool ahead;
 	/* always: stages, as bits, from which the other stages start; 0: none. All nodes of the
-	 * other stages fetch a copy. have_copies: nodes, as bits, that have one in the
+	 * other stages fetch a copy. have_copies: nodes, as bits, that have a copy in the
 	 * beginning. */
 	uint8_t always, have_copies;
 	/* The next phase visits these stages, although copies are still being fetched */
@@ -290,7 +297,7 @@ struct protocol {
 enum p_event {
 	P_COUNT,
 	P_REPORT,
-	P_DROP, /* a node that is believed dead sends a report */
+	P_DROP, /* the report of a node that is believed dead is dropped */
 	P_REDUCED,
 	P_REDUCED_WRONG,
 	P_COPY_REDUCED,
@@ -312,7 +319,8 @@ enum p_event {
 	P_BEGIN,
 	P_CRASH,
 	P_GATHER,
-	/* a microbatch that started over comes home again; its data node had already counted it */
+	/* a microbatch that started over ends again at its data node, which had already counted
+	 * it */
 	P_AGAIN,
 	P_CHANGE, /* the operator wants the other format */
 	P_LOSE,   /* a node that will move loses its copy */
@@ -335,7 +343,7 @@ enum p_event {
 struct p_step {
 	enum p_event event;
 	int node, arg; /* node of the step; microbatch or stage of the step; -1: none */
-	bool free;     /* the step is neither a fault nor an event from outside */
+	bool free;     /* the step needs no fault and no event from outside */
 };
 
 /* wrong: the property that is violated; NULL: none */
@@ -347,16 +355,16 @@ typedef void (*p_visit)(void *context, const struct p_step *step, const struct p
 struct protocol protocol_of(int stages, int each);
 void protocol_begin(const struct protocol *p, struct p_state *s);
 /* Visits every step that may happen next, with its result. If the controller has several choices in
- * a step, the step is visited for each choice. Nodes keep their numbers. */
+ * a step, the step is visited once for each choice. Nodes keep their numbers. */
 void protocol_next(const struct protocol *p, const struct p_state *s, p_visit visit, void *context);
 bool p_all_counted(const struct p_state *s, int m);
 bool protocol_ended(const struct protocol *p, const struct p_state *s);
 /* Returns true if every stage has a living node that holds its weights, so that the iteration can
  * end. */
 bool protocol_can_end(const struct protocol *p, const struct p_state *s);
-/* Writes (p->nodes + 1) numbers that are equal for all states that differ only in names;
- * protocol_read returns one of these states. like: NULL, or the state that was read from likes;
- * parts of the state that equal it cost no new work. */
+/* Writes (p->nodes + 1) numbers that are equal for all states that differ only in names of nodes or
+ * microbatches. protocol_read returns one of these states. like: NULL, or a state that was read
+ * from `likes`; parts that equal it need not be computed again. */
 void protocol_name(const struct protocol *p, const struct p_state *s, const struct p_state *like,
 		   const uint64_t *likes, uint64_t *name);
 void protocol_read(const struct protocol *p, const uint64_t *name, struct p_state *s);

@@ -1,8 +1,8 @@
 /* protocol_iteration.c - for tests: the controller's part in the protocol's model, as in
  * iteration.c, reroute.c and commit.c.
  *
- * Each function has the name of the controller's function, so that a change to that function is
- * easy to repeat here. */
+ * Each function has the name of the controller's function. A change to the controller's function is
+ * therefore easy to repeat here. */
 #include "controller/tests/protocol_run.h"
 
 #include <string.h>
@@ -102,7 +102,7 @@ void p_reduce_early(struct p_run *r)
 	}
 }
 
-/* Orders the sums of all stages ahead. A dead node sends nothing. */
+/* Orders the sums of all stages before everything is counted. A dead node sends nothing. */
 void p_order_ahead(const struct protocol *p, struct p_state *s)
 {
 	for (int st = 0; p->ahead && st < p->stages; st++) {
@@ -124,7 +124,8 @@ void p_order_ahead(const struct protocol *p, struct p_state *s)
 	}
 }
 
-/* Lets nodes send their parts if they have counted everything on the routes that they know. */
+/* Makes each node send its part of the sum if it has counted all microbatches on the routes that it
+ * knows. */
 void p_give_parts(struct p_run *r)
 {
 	for (int i = 0; i < r->p->nodes; i++) {
@@ -191,7 +192,7 @@ void p_crash(struct p_run *r)
 		p_forget_sums(s);
 }
 
-/* Returns true if the controller dies while it announces something. Both cases are tried. */
+/* Returns true if the controller dies in the middle of an announcement. Both cases are tried. */
 bool p_dies_telling(struct p_run *r)
 {
 	return r->s.takeovers > 0 && p_choose(r, 2);
@@ -205,7 +206,7 @@ void p_hear_route(struct p_node *x, int m)
 	x->mine = (uint8_t)((x->mine & ~(1 << m)) | (x->on & 1 << m));
 }
 
-/* over: set of microbatches that start over. */
+/* over: set of the microbatches that start over. */
 static void reroute_announce(struct p_run *r, uint8_t changed, uint8_t over)
 {
 	const struct p_state before = r->s;
@@ -236,8 +237,8 @@ static void reroute_announce(struct p_run *r, uint8_t changed, uint8_t over)
 		p_crash(r);
 }
 
-/* Returns true if slots could wait in a circle. That depends on the forward pass of the new data
- * node, which the model does not track, so both cases are tried. */
+/* Returns true if slots could wait in a circle. This depends on the forward pass of the new data
+ * node, which the model does not have, so both cases are tried. */
 static bool starts_over(struct p_run *r, int m)
 {
 	bool owes = false;
@@ -263,7 +264,7 @@ static int substitute(struct p_run *r, int stage)
 	return n == 0 ? -1 : found_at[p_choose(r, n)];
 }
 
-/* Returns false if the stage has no node that could be a substitute. */
+/* Returns false if no node of the stage can be a substitute. */
 static bool reroute_without(struct p_run *r, struct p_node *gone)
 {
 	uint8_t changed = gone->on, over = 0;
@@ -295,7 +296,7 @@ static void stall(struct p_state *s)
 {
 	if (p_is_stalled(s))
 		return;
-	p_forget_sums(s); /* no sum will be valid when the run continues */
+	p_forget_sums(s); /* when the run continues, no sum of this attempt will be valid */
 	s->phase = s->phase == P_COMPUTING  ? P_STALLED
 		   : s->phase == P_REDUCING ? P_STALLED_REDUCING
 					    : P_STALLED_PLANNING;
@@ -310,8 +311,8 @@ static bool rerun_without(struct p_run *r, struct p_node *gone)
 	return done && !r->crashed;
 }
 
-/* Returns any dead node on a route. The controller takes the dead node with the lowest number, but
- * the model does not know the numbers. */
+/* Returns any dead node on a route. The controller takes the node with the lowest number, but the
+ * model's nodes have no fixed numbers. */
 struct p_node *p_gone_on_route(struct p_run *r)
 {
 	int of[P_NODES], n = 0;

@@ -1,20 +1,21 @@
 /* protocol_moves.c - for tests: nodes that move to another stage between two iterations in the
  * protocol's model, as in phase_moves.c and, for agents, assign.c.
  *
- * A function p_moves_x corresponds to phase_moves_x or a similar function there, so that a change
- * to that function is easy to repeat here. The plan for an exchange is always ready. */
+ * A function p_moves_x corresponds to phase_moves_x or a similar function there. A change to that
+ * function is therefore easy to repeat here. The plan for an exchange is always ready. */
 #include "controller/tests/protocol_run.h"
 
 /* ---- when an iteration begins ---- */
 
-/* Lets each node that will move fetch its new stage. */
+/* Makes each node that will move fetch its new stage. */
 void p_moves_fetch(struct p_run *r)
 {
 	for (int i = 0; r->s.moves && i < r->p->nodes; i++) {
 		struct p_node *x = &r->s.nodes[i];
 
 		if (x->move.to == x->stage + 1)
-			x->move.to = 0; /* the node has meanwhile taken over this stage */
+			/* the node has already taken over this stage, so it need not move */
+			x->move.to = 0;
 		if (x->move.to && x->standing == P_LIVE && !x->keeps) {
 			x->keeps = x->move.to;
 			x->fetching = 1;
@@ -22,8 +23,8 @@ void p_moves_fetch(struct p_run *r)
 	}
 }
 
-/* Returns true if the node can be in an exchange. The stage of an absent node is exchanged without
- * a copy. */
+/* Returns true if the node can take part in an exchange. The stage of an absent node is exchanged
+ * without a copy. */
 static bool may_be_listed(const struct p_run *r, const struct p_node *x)
 {
 	if (!p_is_replica(x))
@@ -32,7 +33,7 @@ static bool may_be_listed(const struct p_run *r, const struct p_node *x)
 	       (!x->fetching || !(r->p->rules & P_LIST_WHOLE_COPIES));
 }
 
-/* Lists the replicas of the stage that stay or, with `listed`, those that move. Returns their
+/* Lists the replicas of the stage that stay or, if `listed`, the replicas that move. Returns their
  * number. */
 static int replicas_of(struct p_run *r, int stage, bool listed, struct p_node **of)
 {
@@ -47,7 +48,7 @@ static int replicas_of(struct p_run *r, int stage, bool listed, struct p_node **
 	return n;
 }
 
-/* Lets one replica stay in each stage. Returns false if a stage has no replica that could stay. */
+/* Keeps one replica in each stage. Returns false if a stage has no replica that could stay. */
 static bool keep_stayers(struct p_run *r)
 {
 	struct p_node *of[P_NODES];
@@ -65,7 +66,7 @@ static bool keep_stayers(struct p_run *r)
 	return true;
 }
 
-/* Keeps the number of data nodes, because it must divide the number of microbatches. */
+/* Keeps the number of data nodes the same, because it must divide the number of microbatches. */
 static void keep_data_nodes(struct p_run *r)
 {
 	int n = 0;
@@ -138,8 +139,8 @@ static bool is_possible(struct p_run *r)
 	return true;
 }
 
-/* Drops an exchange that has become impossible. The controller does not check this while it
- * sums. */
+/* Drops an exchange that has become impossible. During the sums, the controller does not check
+ * this. */
 void p_moves_turn(struct p_run *r)
 {
 	bool looks = r->s.phase == P_COMPUTING || r->s.phase == P_COMMITTED;
@@ -162,7 +163,8 @@ bool p_moves_complete(const struct p_run *r)
 
 /* ---- the exchange ---- */
 
-/* The new stages are in the record before any node receives its order. */
+/* Gives the listed nodes their new stages. The record has the new stages before any node receives
+ * its order. */
 void p_moves_exchange(struct p_run *r)
 {
 	struct p_node *of[P_NODES];
@@ -203,7 +205,7 @@ void p_moves_load(struct p_run *r, struct p_node *x)
 	x->keeps = x->copies = x->copy_sum = x->copy_wrong = x->copy_due = x->copy_applied = 0;
 }
 
-/* Lets the agent report the hash of its weights. If the hash differs from that of a replica, the
+/* Makes the agent report the hash of its weights. If the hash differs from a replica's hash, the
  * agent has to fetch the stage. */
 void p_moves_ready(struct p_run *r, struct p_node *x)
 {
@@ -222,7 +224,7 @@ void p_moves_ready(struct p_run *r, struct p_node *x)
 
 /* ---- the next iteration ---- */
 
-/* Returns true if the agent holds the last commit, or will hold it before any later order
+/* Returns true if the agent holds the last commit, or will hold it before its next order
  * arrives. */
 static bool has_commit(const struct p_node *x)
 {
@@ -230,7 +232,7 @@ static bool has_commit(const struct p_node *x)
 			    (x->keeps == x->stage + 1 && (x->copy_applied || x->copy_due)));
 }
 
-/* Returns true if each stage has a replica, or a node that becomes a replica now. */
+/* Returns true if each stage has a replica, or a node that is about to become a replica. */
 bool p_moves_can_start(const struct p_run *r)
 {
 	uint8_t have = 0;
@@ -267,7 +269,8 @@ void p_moves_start(struct p_run *r)
 
 /* ---- the controller's death ---- */
 
-/* Forgets an exchange that is only prepared. Each order has either arrived or is lost. */
+/* Forgets an exchange that is prepared but not carried out. Each order has either arrived or is
+ * lost. */
 void p_moves_crash(struct p_run *r)
 {
 	p_moves_drop(&r->s);
@@ -301,9 +304,9 @@ bool p_moves_may_order(const struct p_run *r, const struct p_node *x)
 	       x->copy_applied && (r->p->rules & P_LOAD_REPORTED);
 }
 
-/* Returns the stages for which a living node holds the commit, or a copy of it that it can load.
- * The weights of nodes that have left a stage do not count here, although recover.c would find
- * them. */
+/* Returns the stages for which a living node holds the commit, or a copy of the commit that the
+ * node can load. Weights of nodes that have left a stage do not count here, although recover.c
+ * would find them. */
 uint8_t p_moves_held(const struct protocol *p, const struct p_state *s)
 {
 	uint8_t held = 0;

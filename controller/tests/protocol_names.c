@@ -1,7 +1,7 @@
-/* protocol_names.c - for tests: states of the protocol's model as numbers and as text, and the
- * first state.
+/* protocol_names.c - for tests: converts states of the protocol's model to numbers and to text, and
+ * makes the first state.
  *
- * Exploration stores millions of states, so a state is packed into one number for each node. */
+ * An exploration stores millions of states, so a state is packed into one number for each node. */
 #include "controller/tests/protocol_run.h"
 
 #include <stddef.h>
@@ -9,7 +9,7 @@
 
 /* ---- states as numbers ---- */
 
-/* EACH: one value for each microbatch, side by side in the number. */
+/* Kinds of fields. EACH: one value for each microbatch, side by side in the number. */
 enum kind { PLAIN, BATCHES, EACH };
 
 struct field {
@@ -95,8 +95,8 @@ static uint64_t number_of(const void *of, const struct field *f, int n)
 	return number;
 }
 
-/* Returns a mask of the first microbatch's bits. The bits of the other microbatch are to the right
- * of these. */
+/* Returns a mask of the first microbatch's bits in the number. The second microbatch's bits are to
+ * their right. */
 static uint64_t firsts(const struct field *f, int n, enum kind kind, int bits)
 {
 	uint64_t mask = 0;
@@ -111,7 +111,7 @@ static uint64_t firsts(const struct field *f, int n, enum kind kind, int bits)
 	return mask;
 }
 
-/* Finds out how the numbers of nodes and states change when the microbatches are exchanged. */
+/* Finds out how the numbers of nodes and states change when the two microbatches are exchanged. */
 static void learn_swaps(uint64_t *swaps)
 {
 	swaps[0] = firsts(node_fields, N_NODE, BATCHES, 1);
@@ -204,7 +204,7 @@ struct protocol protocol_of(int stages, int each)
 	return p;
 }
 
-/* The copies were ordered when the iteration started. */
+/* Begins with copies that were ordered when the iteration started. */
 static void begin_stacking(const struct protocol *p, struct p_state *s)
 {
 	struct p_run r = { .p = p, .s = *s };
@@ -221,12 +221,12 @@ static void begin_stacking(const struct protocol *p, struct p_state *s)
 	p_next_phase(&r);
 	if (p->entered)
 		r.s.stack = P_STACK_NEXT;
-	if (p->overlap) /* a stage that no microbatch visits sums at once */
+	if (p->overlap) /* a stage that no microbatch visits can sum at once */
 		p_reduce_early(&r);
 	*s = r.s;
 }
 
-/* The copies were ordered when the iteration started. */
+/* Begins with copies that were ordered when the iteration started. */
 static void begin_moves(const struct protocol *p, struct p_state *s)
 {
 	struct p_run r = { .p = p, .s = *s };

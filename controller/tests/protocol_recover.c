@@ -1,8 +1,8 @@
 /* protocol_recover.c - for tests: restarts, stages without a replica, and a new controller in the
  * protocol's model, as in recover.c and startup.c.
  *
- * Each function has the name of the controller's function, so that a change to that function is
- * easy to repeat here. */
+ * Each function has the name of the controller's function. A change to the controller's function is
+ * therefore easy to repeat here. */
 #include "controller/tests/protocol_run.h"
 
 /* ---- restart ---- */
@@ -32,7 +32,7 @@ static void make_plan(struct p_run *r, int stage)
 		if (!(r->p->path[m] >> stage & 1))
 			continue;
 		k = last < 0 || n == 1 ? p_choose(r, n) : p_choose(r, n - 1);
-		/* if there are two nodes, each takeover uses the other one */
+		/* if the stage has two nodes, the two microbatches visit different nodes */
 		k += last >= 0 && n > 1 && k >= last;
 		last = k;
 		r->s.nodes[of[k]].on |= (uint8_t)(1 << m);
@@ -46,7 +46,8 @@ static void take_formats(struct p_run *r)
 	r->s.tried = 1;
 }
 
-/* A node that begins the iteration sends tensors, and receives those that others have sent. */
+/* A node that begins the iteration sends tensors in the iteration's format. It is a violation if
+ * other nodes may have sent tensors of this iteration in another format. */
 static void begin_in_format(struct p_run *r)
 {
 	r->s.sent |= (uint8_t)(1 << r->s.format);
@@ -61,7 +62,8 @@ void p_begin(struct p_run *r)
 
 	take_formats(r);
 	p_admit_joiners(r, false);
-	if (r->s.stack == P_STACK_NEXT && p_choose(r, 2)) /* the plan of the next phase came late */
+	/* the plan of the next phase may be late */
+	if (r->s.stack == P_STACK_NEXT && p_choose(r, 2))
 		r->s.stack = P_STACK_LATER;
 	p_stacking_turn(r);
 	p_moves_fetch(r);
@@ -130,7 +132,7 @@ static bool can_spare(const struct p_run *r, const struct p_node *x)
 	return !p_is_replica(x) || p_count_replicas(&r->s, r->p->nodes, x->stage) >= 2;
 }
 
-/* Returns the node that takes the stage over with a copy; NULL: no node can. */
+/* Returns the node that takes the stage over with a copy; NULL: there is none. */
 struct p_node *p_taker_of(struct p_run *r, int stage)
 {
 	struct p_node *holder = NULL;
@@ -140,8 +142,8 @@ struct p_node *p_taker_of(struct p_run *r, int stage)
 		struct p_node *x = &r->s.nodes[i];
 
 		if (p_is_keeper(x, stage) && !x->fetching && x->alive && x->stage != stage)
-			/* there is at most one such node; a living replica would return by
-			 * itself */
+			/* at most one such node exists, because a living replica of the stage would
+			 * return by itself */
 			holder = x;
 	}
 	if (!holder || can_spare(r, holder))
@@ -164,7 +166,7 @@ void p_take_over(struct p_run *r, int stage)
 	if (n > 0) {
 		struct p_node *other = &r->s.nodes[away[p_choose(r, n)]];
 
-		/* This node has lost its stage, and behaves like a new process */
+		/* The dead node has lost its stage. If it returns, it behaves like a new process */
 		p_end_process(other);
 		other->stage = x->stage;
 	}
@@ -190,7 +192,7 @@ void p_gather(struct p_run *r)
 		x->standing = x->alive && !late ? P_LIVE : P_GONE;
 		x->keeps = x->alive && !late && !x->fetching ? x->keeps : 0;
 		x->fetching = 0;
-		/* The node was believed dead, but had the sum */
+		/* The node was believed dead, but may have received the whole sum */
 		if (committed && x->alive && x->sum == P_BEGUN && p_choose(r, 2)) {
 			x->sum = P_SUMMED;
 			x->wrong = r->s.wrongs > 0 && p_choose(r, 2);

@@ -1,11 +1,11 @@
-/* protocol_run.h - for tests: functions that the parts of the protocol's model share. */
+/* protocol_run.h - for tests: functions that the files of the protocol's model share. */
 #ifndef CONTROLLER_TESTS_PROTOCOL_RUN_H
 #define CONTROLLER_TESTS_PROTOCOL_RUN_H
 
 #include "controller/tests/protocol.h"
 
-/* A step with one series of choices. Wherever the controller or chance decides, every choice is
- * tried. */
+/* A step, with one series of choices. Where the controller or chance decides, the model tries every
+ * choice in turn. */
 struct p_run {
 	const struct protocol *p;
 	struct p_state s;

@@ -1,8 +1,8 @@
 /* protocol_stacking.c - for tests: stages that start from trained stages in the protocol's model,
  * as in stacking.c, skip_phases.c and, for agents, iteration.c.
  *
- * A function p_x corresponds to stacking_x or a similar function there, so that a change to that
- * function is easy to repeat here. */
+ * A function p_x corresponds to stacking_x or a similar function there. A change to that function
+ * is therefore easy to repeat here. */
 #include "base/stage_set.h"
 #include "controller/tests/protocol_run.h"
 
@@ -22,7 +22,7 @@ static bool has_copy(const struct p_run *r, const struct p_node *x)
 	       (!x->fetching || !(r->p->rules & P_NEED_WHOLE_COPY));
 }
 
-/* Returns the stages that have a node with which the controller believes they can start. */
+/* Returns the stages that can start, because for one of their nodes `lets` returns true. */
 static uint8_t stages_with(const struct p_run *r,
 			   bool (*lets)(const struct p_run *r, const struct p_node *x))
 {
@@ -36,7 +36,7 @@ static uint8_t stages_with(const struct p_run *r,
 
 /* ---- when an iteration begins ---- */
 
-/* Orders the copies. A node whose memory or link does not allow a copy gets none. */
+/* Orders nodes to fetch copies. A node whose memory or link does not allow a copy gets none. */
 void p_stacking_turn(struct p_run *r)
 {
 	for (int i = 0; r->s.stack != P_NO_STACK && i < r->p->nodes; i++) {
@@ -49,7 +49,7 @@ void p_stacking_turn(struct p_run *r)
 	}
 }
 
-/* The phase that visits these stages begins with the next iteration, unless the run waits for a
+/* Begins the phase that visits these stages with the next iteration, unless the run waits for a
  * copy. */
 void p_next_phase(struct p_run *r)
 {
@@ -75,8 +75,8 @@ static bool stacking_due(const struct p_run *r)
 	return stages_with(r, has_summed_copy) == (1 << r->p->stages) - 1;
 }
 
-/* If a copy of some source is missing, the commit is an ordinary one, and the phase begins later.
- * dies: the controller dies once the commit is durable. */
+/* If some stage has no node whose copy has the sum, the commit is an ordinary one, and the phase
+ * begins later. dies: the controller dies once the commit is durable. */
 void p_stacking_begin(struct p_run *r, bool dies)
 {
 	if (!stacking_due(r)) {
@@ -103,7 +103,7 @@ void p_stacking_begin(struct p_run *r, bool dies)
 
 /* ---- agents ---- */
 
-/* Returns true if an agent that receives the commit can take its weights from its copy. */
+/* Returns true if an agent that receives the commit can take its weights from the node's copy. */
 bool p_can_take_layers(const struct p_run *r, const struct p_node *x)
 {
 	return r->s.stack != P_STACKED || (r->p->always >> x->stage & 1) ||
@@ -119,7 +119,7 @@ bool p_may_take_layers(const struct p_run *r, const struct p_node *x)
 	return x->keeps == 0 || x->copy_applied || !(r->p->rules & P_AWAIT_COPY_STEP);
 }
 
-/* Returns true if the agent drops its copy with this commit, because the stage of the copy starts
+/* Returns true if the agent drops its copy at this commit, because the copied stage itself starts
  * from another stage. */
 bool p_is_void_copy(struct p_run *r, const struct p_node *x)
 {
@@ -134,8 +134,8 @@ bool p_is_void_copy(struct p_run *r, const struct p_node *x)
 	return true;
 }
 
-/* Takes the layers of the node's copy, if the node's stage starts from its source with this
- * commit. */
+/* If the node's stage starts from its source with this commit, takes the layers of the node's
+ * copy. */
 void p_take_layers(struct p_run *r, struct p_node *x)
 {
 	if (r->p->always >> x->stage & 1)
@@ -151,7 +151,7 @@ void p_take_layers(struct p_run *r, struct p_node *x)
 }
 
 /* Returns true if every stage that starts from a source has a living node that has taken the
- * source's layers. may_still: nodes that will still take them count, too. */
+ * source's layers. may_still: nodes that will take the layers later count, too. */
 bool p_stages_started(const struct protocol *p, const struct p_state *s, bool may_still)
 {
 	uint8_t started = p->always;

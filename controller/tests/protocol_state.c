@@ -1,8 +1,8 @@
-/* protocol_state.c - for tests: choices of a step in the protocol's model, and the true state of
- * its nodes.
+/* protocol_state.c - for tests: the choices within a step of the protocol's model, and the true
+ * state of its nodes.
  *
- * The controller cannot see the true state. The model needs the true state to know which events
- * are possible. */
+ * The controller cannot see the true state. The model needs it to know which events are
+ * possible. */
 #include "controller/tests/protocol_run.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ int p_choose(struct p_run *r, int n)
 	return r->choice[r->at++];
 }
 
-/* Advances to the next series of choices. Returns false if there is none. */
+/* Advances to the next series of choices. Returns false if all have been tried. */
 bool p_choose_others(struct p_run *r)
 {
 	while (r->n > 0 && ++r->choice[r->n - 1] == r->bound[r->n - 1])
@@ -67,8 +67,8 @@ static bool sends_to(const struct p_node *from, const struct p_node *to, int m)
 	       from->view[m] == to->view[m];
 }
 
-/* Returns true if the input of x's gradient is available: the gradient of the next hop or, for the
- * last stage, the whole forward pass. */
+/* Returns true if the input of x's gradient is available. This is the gradient of the next hop or,
+ * for the last stage, the whole forward pass. */
 bool p_has_input(const struct protocol *p, const struct p_state *s, const struct p_node *x, int m)
 {
 	uint8_t after = (uint8_t)(p->path[m] >> x->stage >> 1);
@@ -105,8 +105,8 @@ bool p_lacks(const struct p_node *x, int m)
 	return x->alive && x->began == 1 && (x->mine >> m & 1) && !(x->counted >> m & 1);
 }
 
-/* Handles inputs that were available and are not any more: each has either arrived before, or is
- * lost. */
+/* Handles inputs that were available before the step and are not any more. Each of them either has
+ * arrived already, or is lost. */
 void p_lose_inputs(struct p_run *r, const struct p_state *before)
 {
 	for (int i = 0; i < r->p->nodes; i++)
@@ -126,7 +126,7 @@ void p_forget_iteration(struct p_node *x)
 	memset(x->view, P_CURRENT, sizeof(x->view));
 }
 
-/* Starts the iteration with another plan. The node's counts in earlier attempts are void. */
+/* Makes the node start the iteration with another plan. Its counts in earlier attempts are void. */
 void p_begin_iteration(const struct protocol *p, struct p_node *x)
 {
 	uint8_t counted = p->rules & P_START_AT_ZERO ? 0 : x->counted;
@@ -135,7 +135,7 @@ void p_begin_iteration(const struct protocol *p, struct p_node *x)
 	x->counted = counted;
 }
 
-/* A new process holds only its weights. */
+/* Replaces the node's process by a new one, which holds only its weights. */
 void p_begin_process(struct p_node *x)
 {
 	x->alive = 1;

@@ -36,7 +36,8 @@ TEST(two_controllers_die)
 	explore_without_faults(&p);
 }
 
-/* The second stage has one replica more, which visits no microbatch but takes part in the sums. */
+/* The second stage has an additional replica, which no microbatch visits but which takes part in
+ * the sums. */
 TEST(one_replica_is_idle)
 {
 	struct protocol p = protocol_of(2, 2);
@@ -112,7 +113,7 @@ TEST(an_iteration_has_one_format)
 
 enum { BOTH = 1 << 2 | 1 << 3 };
 
-/* The second stage, which no microbatch visits yet, starts from the first one. have_copies: the
+/* No microbatch visits the second stage yet, and it starts from the first stage. have_copies: the
  * nodes of the second stage that have a copy in the beginning. */
 static struct protocol with_stacking(uint8_t have_copies)
 {
@@ -151,8 +152,9 @@ TEST(a_stage_waits_for_copies_of_its_source)
 
 enum { SECOND_MOVES = 1, TWO_SWAP, ALL_SWAP };
 
-/* Nodes move to the other stage after the iteration: one node (the second), two nodes (also the
- * fourth), or all. have_copies: the nodes that have their copies in the beginning. */
+/* Nodes move to the other stage after the iteration. SECOND_MOVES: the second node; TWO_SWAP: also
+ * the fourth node; ALL_SWAP: all nodes. have_copies: the nodes that have their copies in the
+ * beginning. */
 static struct protocol with_moves(int moves, uint8_t have_copies)
 {
 	struct protocol p = protocol_of(2, 2);
@@ -227,7 +229,7 @@ static void is_found(const struct protocol *p, const char *wrong)
 		fail_msg("\"%s\" instead of \"%s\"", e.wrong ? e.wrong : "nothing", wrong);
 }
 
-/* Returns a small cluster in which no other faults happen. */
+/* Returns a small cluster in which only these faults happen. */
 static struct protocol small(uint8_t absent, int deaths, int wrongs, int takeovers)
 {
 	struct protocol p = protocol_of(2, 2);
@@ -240,8 +242,8 @@ static struct protocol small(uint8_t absent, int deaths, int wrongs, int takeove
 	return p;
 }
 
-/* Switches off the reruns and the sums after a stall, because the violation is found only without
- * both. */
+/* Switches off two rules, the reruns and the sums after a stall. The violation is found only
+ * without both. */
 static struct protocol without_reruns(int deaths, int wrongs, bool audits_hops)
 {
 	struct protocol p = small(0, deaths, wrongs, 0);
@@ -294,7 +296,7 @@ TEST(missed_routes_are_found)
 	is_found(&p, "it cannot end");
 }
 
-/* Two nodes reported the sum. The third node was believed dead and had another sum. */
+/* Two nodes reported the sum. The third node was believed dead, and had computed another sum. */
 TEST(other_weights_after_a_takeover_are_found)
 {
 	struct protocol p = protocol_of(2, 3);
@@ -330,8 +332,8 @@ TEST(another_format_after_a_restart_is_found)
 
 TEST(sums_that_owners_do_not_decode_are_found)
 {
-	/* Two nodes have the sum: two replicas in one case, a replica and a standby copy in the
-	 * other. */
+	/* Two nodes have the sum: in `replicas` two replicas, in `copy` a replica and a standby
+	 * copy. */
 	struct protocol replicas = small(0, 0, 0, 0), copy = small(1 << 1 | 1 << 3, 0, 0, 0);
 
 	replicas.rules &= ~P_DECODE_OWN;
@@ -340,7 +342,8 @@ TEST(sums_that_owners_do_not_decode_are_found)
 	is_found(&copy, "it cannot end");
 }
 
-/* Switches off one rule for stages that start from trained stages. */
+/* Checks that a violation is found if one rule for stages that start from trained stages is
+ * switched off. */
 static void is_found_stacking(struct protocol p, int rule, const char *wrong)
 {
 	p.deaths = 1;

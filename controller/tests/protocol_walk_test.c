@@ -1,4 +1,4 @@
-/* protocol_walk_test.c - walks at random through the model of the protocol, and compares the
+/* protocol_walk_test.c - walks through the model of the protocol at random, and compares the real
  * controller with the model after each step. */
 
 #include <stdlib.h>
@@ -68,16 +68,16 @@ static bool any_wrong(const struct p_state *s)
 }
 
 /* Returns true if a stage has lost all its replicas after the commit. recover.c then finds other
- * nodes. */
+ * nodes, which the model does not know. */
 static bool is_lost(const struct p_state *s)
 {
 	return s->moves && s->phase == P_COMMITTED &&
 	       (p_count_replicas(s, TWO, 0) == 0 || p_count_replicas(s, TWO, 1) == 0);
 }
 
-/* Returns false for steps that combine several turns of the controller or need the planner. In
- * these walks the controller does not die within a step or after the commit, and hashes of wrong
- * weights are not compared. */
+/* Returns true if the walk may take this step. It must not combine several turns of the controller
+ * or need the planner. In these walks the controller does not die within a step or after the
+ * commit, and hashes of wrong weights are not compared. */
 static bool is_walked(const struct walk *w, const struct p_step *step, const struct p_state *next)
 {
 	bool ends = w->s.phase == P_COMMITTED && (step->event == P_CRASH || any_wrong(&w->s));
@@ -179,7 +179,7 @@ static int keeps(const struct member *m)
 	return m->copy.state == COPY_DROPPED ? 0 : m->copy.stage + 1;
 }
 
-/* Returns the state of a member that has moved; -1: it has not. */
+/* Returns the expected state of a member that has moved; -1: the member has not moved. */
 static int member_state_of(const struct p_node *x)
 {
 	if (x->move.load == P_LOAD_ORDERED || x->move.load == P_LOADED)
@@ -188,8 +188,8 @@ static int member_state_of(const struct p_node *x)
 }
 
 /* Returns the first difference after a commit; NULL: none. A node needs its copy until it has
- * applied the commit. Copies of the second stage are void if that stage starts from the first
- * stage. */
+ * applied the commit. If the second stage starts from the first stage, copies of the second stage
+ * are void. */
 static const char *committed_differs(const struct p_state *s, const struct p_node *x,
 				     const struct member *m)
 {
@@ -222,7 +222,8 @@ static const char *exchange_differs(const struct controller *c, const struct p_s
 	return NULL;
 }
 
-/* Returns the first difference between the controller's belief and the model's; NULL: none. */
+/* Returns the first difference between the controller's state of the node and the model's; NULL:
+ * none. */
 static const char *node_differs(const struct controller *c, const struct p_state *s, uint16_t i)
 {
 	const struct member *m = &c->members.list[i];
@@ -302,7 +303,7 @@ static void add_pass(struct msg_task_event *events, uint32_t *n, const struct co
 	events[(*n)++] = e;
 }
 
-/* before: the microbatches that were counted before they started over. */
+/* before: the microbatches that the node counted before they started over. */
 static void report_progress(struct controller *c, uint16_t node, uint8_t begun, uint8_t counted,
 			    uint8_t before)
 {
@@ -324,7 +325,7 @@ static void report_progress(struct controller *c, uint16_t node, uint8_t begun, 
 	iteration_report(&c->iteration, &c->members.list[node], &r);
 }
 
-/* Reports passes that run again and count nothing. */
+/* Reports passes that run again, and after which nothing is counted. */
 static void passes_again(struct controller *c, uint16_t node, uint32_t m)
 {
 	struct msg_task_event e = { .type = WORK_ENDS,
@@ -426,7 +427,7 @@ static void is_succeeded(struct walk *w)
 	w->c = c;
 }
 
-/* Lets a restarted controller gather the nodes as gather_again does, once all living nodes are
+/* Makes a restarted controller gather the nodes as gather_again does, once all living nodes are
  * back. */
 static void gathers(struct walk *w)
 {
@@ -448,8 +449,8 @@ static void gathers(struct walk *w)
 	}
 }
 
-/* Returns the microbatches that the data node counted before they started over. Since then, not
- * every node has counted them again. */
+/* Returns the microbatches that the data node counted before they started over, and that some node
+ * has not counted again since. */
 static uint8_t counted_before(const struct walk *w, const struct p_step *step)
 {
 	struct p_state s = w->s;
@@ -529,8 +530,8 @@ static void happens_to(struct walk *w, const struct p_step *step)
 	}
 }
 
-/* Lets the controller work between two iterations. late: copies have not made the commit's step in
- * time. */
+/* Gives the controller a turn between two iterations. late: copies have not made the commit's step
+ * in time. */
 static void exchange(struct walk *w, bool late, bool is_awaited)
 {
 	under_way_plans_exchange(w->c);
@@ -557,7 +558,7 @@ static void happens(struct walk *w, const struct p_step *step)
 		standbys_turn(&w->c->backups, iteration_sums_took_s(&w->c->iteration));
 }
 
-/* No node moves until all listed nodes have reported the commit of their copies. */
+/* Checks that no node moves until all listed nodes have reported the commit of their copies. */
 static void waits_for_copies(struct walk *w)
 {
 	bool is_complete = true;
@@ -582,8 +583,8 @@ static void tell(struct walk *w, const struct p_step *step)
 		 protocol_event_name(step->event), step->arg);
 }
 
-/* Chooses faults less often than other steps, so that a walk gets far before its faults are used
- * up. */
+/* Chooses a step at random. Faults are chosen less often than other steps, so that a walk gets far
+ * before its faults are used up. */
 static const struct p_step *any_step(struct walk *w)
 {
 	const struct p_step *step = NULL;
@@ -593,7 +594,7 @@ static const struct p_step *any_step(struct walk *w)
 	return step;
 }
 
-/* Takes one of the possible next steps. Returns false if there is none. */
+/* Takes one of the steps that are possible next. Returns false if no step is possible. */
 static bool take_step(struct walk *w)
 {
 	const char *what = NULL;
@@ -625,8 +626,8 @@ static bool take_step(struct walk *w)
 	return false;
 }
 
-/* Sets the purpose of the ordered copies here, because no agent receives the orders, and completes
- * the copies that exist when the walk begins. */
+/* Sets the purpose of the ordered copies, because no agent receives the orders here. Completes the
+ * copies that exist when the walk begins. */
 static void set_copies(struct walk *w, enum copy_purpose purpose)
 {
 	for (uint16_t i = 0; i < TWO; i++) {
@@ -638,7 +639,7 @@ static void set_copies(struct walk *w, enum copy_purpose purpose)
 	}
 }
 
-/* Lets the controller order the copies of the first stage, as at the start of an iteration. */
+/* Makes the controller order the copies of the first stage, as at the start of an iteration. */
 static void begins_stacking(struct walk *w)
 {
 	struct controller *c = w->c;
@@ -652,7 +653,7 @@ static void begins_stacking(struct walk *w)
 	set_copies(w, COPY_FOR_STACKING);
 }
 
-/* Lets the controller order the copies for nodes that will move, as at the start of an
+/* Makes the controller order the copies for nodes that will move, as at the start of an
  * iteration. */
 static void begins_moving(struct walk *w)
 {
@@ -677,7 +678,7 @@ static void begins_moving(struct walk *w)
 	phase_moves_prepare(&c->backups);
 }
 
-/* Chooses at random the nodes that move, and their copies. */
+/* Chooses at random which nodes move, and which of them have their copies. */
 static void draw_moves(struct walk *w)
 {
 	static const uint8_t to[][TWO] = { { 0, 2, 0, 1 }, { 2, 2, 1, 1 }, { 0, 2, 0, 0 } };
@@ -724,7 +725,8 @@ static void begins(struct walk *w, uint64_t seed)
 		fail_msg("at the start: %s", what);
 }
 
-/* Checks the commit's record, because it decides what a restarted controller announces. */
+/* Checks the record of the commit, because a restarted controller announces what the record
+ * says. */
 static void is_recorded(const struct walk *w)
 {
 	struct store_commit k;
@@ -734,7 +736,8 @@ static void is_recorded(const struct walk *w)
 	store_commit_clear(&k);
 }
 
-/* Makes random walks. Returns in how many of them a stage starts from its source, or nodes move. */
+/* Makes random walks. Returns the number of walks in which a stage starts from its source, or nodes
+ * move. */
 static int walk_at_random(enum kind kind)
 {
 	struct walk *w = calloc(1, sizeof(*w));

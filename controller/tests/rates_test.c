@@ -1,5 +1,5 @@
-/* rates_test.c - the learning rates of a run: with a fixed length, with an end on command, and
- * after a restart of the controller. */
+/* rates_test.c - the learning rates of a run with a fixed length, with an end on command, and after
+ * a restart of the controller. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* Returns a run whose learning rate is 1 after 10 iterations of warm-up. */
+/* Returns a run whose learning rate reaches 1 after 10 iterations of warm-up. */
 static struct run *run_of(void **state, uint32_t schedule, uint64_t iterations)
 {
 	struct run *run = &((struct controller *)*state)->run;
@@ -61,7 +61,7 @@ FIXTURE_TEST(settings_change_the_recipe_by_name)
 	assert_int_equal(rates_begin(run, false, &err), 0);
 	check_rate(run, 70, 1);
 	check_rate(run, 100, 0.1);
-	o->set[1] = "iterations=80"; /* an end of the schedule that the user has set is kept */
+	o->set[1] = "iterations=80"; /* the user has set the end of the schedule, so it is kept */
 	o->set[0] = "decay=20";
 	assert_int_equal(rates_begin(run, false, &err), 0);
 	check_rate(run, 60, 1);
@@ -75,7 +75,7 @@ FIXTURE_TEST(settings_change_the_recipe_by_name)
 	o->n_set = 0;
 }
 
-/* A run that begins with a checkpoint continues the numbers of iterations of the checkpoint's
+/* A run that begins with a checkpoint continues the iteration numbers of the checkpoint's
  * training. */
 FIXTURE_TEST(a_schedule_counts_the_iterations_of_a_checkpoint)
 {
@@ -86,8 +86,8 @@ FIXTURE_TEST(a_schedule_counts_the_iterations_of_a_checkpoint)
 	run->options.iterations = 100;
 	assert_int_equal(rates_begin(run, true, &err), 0);
 	assert_int_equal(run->training.hyper.iterations, 1000);
-	/* The decay would last a fifth of 1,000 iterations, and so would have begun before the
-	 * run */
+	/* A decay over a fifth of the 1,000 iterations would have begun before this run, so the
+	 * decay begins with the run */
 	check_rate(run, 1, 0.991);
 	check_rate(run, 100, 0.1);
 }
@@ -98,7 +98,7 @@ FIXTURE_TEST(a_run_without_a_length_ends_on_command)
 	struct outcome o;
 
 	run->committed = 8;
-	/* The end cannot be ordered during the warm-up */
+	/* The operator cannot order the end during the warm-up */
 	assert_false(rates_may_finish(run, 20, &o));
 	run->committed = 99;
 	check_rate(run, 5000, 1);
@@ -113,15 +113,16 @@ FIXTURE_TEST(a_run_without_a_length_ends_on_command)
 	assert_false(order(run, 30));
 	assert_true(rates_may_finish(run, 0, &o));
 	run->committed = 100;
-	/* The order can be withdrawn while no rate has fallen */
+	/* The operator can withdraw the order until the rate begins to fall */
 	assert_true(rates_may_finish(run, 0, &o));
 	run->committed = 101;
 	assert_false(rates_may_finish(run, 0, &o));
-	run->training.hyper.final_lr = 1; /* hyperparameters that never lower the rate */
+	/* with these hyperparameters the rate never falls by itself */
+	run->training.hyper.final_lr = 1;
 	check_rate(run, 120, 0.1);
 }
 
-/* The decay begins at the rate that its iteration has, so the rate does not jump. */
+/* The decay begins at the rate of its first iteration, so the rate does not jump. */
 FIXTURE_TEST(a_cosine_ends_on_command_too)
 {
 	struct run *run = run_of(state, LR_COSINE, 210);
@@ -144,14 +145,14 @@ FIXTURE_TEST(a_resumed_run_may_get_another_length)
 	rates_change_length(run);
 	check_rate(run, 160, 1);
 	check_rate(run, 200, 0.1);
-	/* An order whose decay has not begun is replaced by the new length */
+	/* The new length replaces an order whose decay has not begun */
 	assert_true(order(run, 10));
 	run->options.iterations = 100;
 	rates_change_length(run);
 	assert_int_equal(rates_last(run), 100);
 	check_rate(run, 80, 1);
 	assert_true(order(run, 10));
-	run->committed = 55; /* once the rate has begun to fall, it does not rise again */
+	run->committed = 55; /* the rate has begun to fall, and must not rise again */
 	run->options.iterations = 300;
 	rates_change_length(run);
 	assert_int_equal(rates_last(run), 300);
@@ -180,7 +181,7 @@ FIXTURE_TEST(a_successor_has_the_same_rates)
 		assert_true(rates[i] == rates_of(run, i + 1));
 	assert_int_equal(rates_last(run), 91);
 
-	/* The record of an earlier version has no entry */
+	/* A record of an earlier version has no such entry */
 	assert_int_equal(rates_load(run, NULL), 0);
 	damaged = json_deep_copy(saved);
 	json_object_set_new(damaged, "finish", json_integer(-1));
@@ -191,7 +192,7 @@ FIXTURE_TEST(a_successor_has_the_same_rates)
 	json_decref(saved);
 }
 
-/* A training that continues from a checkpoint of the end keeps the low rate. */
+/* The training continues from a checkpoint at the end of a run, and keeps the low rate. */
 FIXTURE_TEST(a_checkpoint_has_the_recipe_of_the_end)
 {
 	struct run *run = run_of(state, LR_WSD, 0);

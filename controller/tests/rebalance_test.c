@@ -1,5 +1,5 @@
-/* rebalance_test.c - moved nodes return to their stages: tests which pair moves, when, and what
- * prevents it. */
+/* rebalance_test.c - nodes return to the stages of the first plan. Tests which pair moves, when,
+ * and what prevents a move. */
 
 #include "base/tests/test.h"
 #include "controller/iteration/iteration.h"
@@ -8,8 +8,8 @@
 
 enum { COMMITTED = 7 };
 
-/* By the first plan, n00 belongs to the second stage and n03 to the first. Each is now in the stage
- * of the other. */
+/* By the first plan, n00 belongs to the second stage and n03 to the first stage. Now each is in the
+ * other's stage. */
 static int begin(void **state)
 {
 	struct controller *c = *state = under_way_of(NODES, EACH, 2);
@@ -30,7 +30,7 @@ static bool are_chosen(const struct controller *c, const struct member *one,
 	return c->backups.rebalance.pair[0] == one && c->backups.rebalance.pair[1] == other;
 }
 
-/* Makes the node's copy of the stage complete, with the state of the last commit. */
+/* Completes the node's copy of the stage, with the state of the last commit. */
 static void has_fetched(struct controller *c, struct member *m, int stage)
 {
 	assert_int_equal(m->copy.stage, stage);
@@ -57,7 +57,7 @@ FIXTURE_TEST(two_displaced_nodes_exchange_places)
 	assert_true(are_chosen(c, one, other));
 	has_fetched(c, one, 1);
 	rebalance_awaited(&c->backups);
-	/* N00 does not move, because the other copy is incomplete */
+	/* n00 does not move, because the copy of n03 is incomplete */
 	assert_int_equal(stage_of(c, 0), 0);
 	has_fetched(c, other, 0);
 	rebalance_awaited(&c->backups);
@@ -69,7 +69,7 @@ FIXTURE_TEST(two_displaced_nodes_exchange_places)
 		assert_int_equal(member_is_replica(&c->members.list[i]), i != 0 && i != 3);
 }
 
-/* A pause begins between two iterations like any other moment there. */
+/* In a pause, as at any time between two iterations, nodes may exchange stages. */
 FIXTURE_TEST(nodes_exchange_places_in_a_pause)
 {
 	struct controller *c = *state;
@@ -85,7 +85,8 @@ FIXTURE_TEST(nodes_exchange_places_in_a_pause)
 	assert_int_equal(stage_of(c, 3), 0);
 }
 
-/* Nodes that are in their own stage, or would displace another node without a gain, do not move. */
+/* A node does not move if it is in its own stage, or if it would displace another node without a
+ * gain. */
 FIXTURE_TEST(a_node_in_its_own_stage_stays)
 {
 	struct controller *c = *state;
@@ -94,13 +95,13 @@ FIXTURE_TEST(a_node_in_its_own_stage_stays)
 	c->members.list[3].move.home = 1;
 	rebalance_turn(&c->backups);
 	assert_null(c->backups.rebalance.pair[0]);
-	/* A node of that stage is absent, but no node belongs there by the first plan */
+	/* n03 now belongs to the first stage, but no node there would gain by leaving it */
 	c->members.list[3].move.home = 0;
 	rebalance_turn(&c->backups);
 	assert_null(c->backups.rebalance.pair[0]);
 }
 
-/* A stage must never depend on a node that is about to move. */
+/* If the last replica of a stage moved, no other node would hold the stage. */
 FIXTURE_TEST(the_last_replica_of_a_stage_stays)
 {
 	struct controller *c = *state;
@@ -112,12 +113,13 @@ FIXTURE_TEST(the_last_replica_of_a_stage_stays)
 	c->members.list[5].state = MEMBER_LIVE;
 	rebalance_turn(&c->backups);
 	assert_true(are_chosen(c, &c->members.list[0], &c->members.list[3]));
-	c->members.list[5].state = MEMBER_JOINING; /* the node dies while the other one fetches */
+	c->members.list[5].state = MEMBER_JOINING; /* node 5 dies while n00 and n03 fetch */
 	rebalance_turn(&c->backups);
 	assert_null(c->backups.rebalance.pair[0]);
 }
 
-/* A single node moves to the place of an absent node, if its own stage can spare it. */
+/* A single node exchanges stages with an absent node, if its own stage has enough other
+ * replicas. */
 FIXTURE_TEST(one_node_moves_to_an_empty_place)
 {
 	struct controller *c = *state;
@@ -130,7 +132,7 @@ FIXTURE_TEST(one_node_moves_to_an_empty_place)
 	assert_true(are_chosen(c, &c->members.list[0], NULL));
 	rebalance_awaited(&c->backups);
 	assert_int_equal(stage_of(c, 0), 1);
-	/* The place of the absent node was exchanged as well */
+	/* The absent node n03 got the stage that n00 has left */
 	assert_int_equal(stage_of(c, 3), 0);
 }
 
@@ -147,11 +149,11 @@ FIXTURE_TEST(a_busy_node_is_not_removed)
 {
 	struct controller *c = *state;
 
-	c->members.list[3].links.ratio = 2; /* links take twice as long as planned */
+	c->members.list[3].links.ratio = 2; /* the links of n03 take twice as long as planned */
 	rebalance_turn(&c->backups);
 	assert_null(c->backups.rebalance.pair[0]);
 	c->members.list[3].links.ratio = 1;
-	/* The node already has a copy that another stage may need */
+	/* n03 already has a copy that another stage may need */
 	c->members.list[3].copy.stage = 0;
 	rebalance_turn(&c->backups);
 	assert_null(c->backups.rebalance.pair[0]);
@@ -160,14 +162,15 @@ FIXTURE_TEST(a_busy_node_is_not_removed)
 	assert_true(are_chosen(c, &c->members.list[0], &c->members.list[3]));
 }
 
-/* The copy that was fetched is released, and the exchange is tried again later. */
+/* If one node fails, the copy of the other node is released, and the controller tries the exchange
+ * again later. */
 FIXTURE_TEST(a_failure_ends_the_exchange)
 {
 	struct controller *c = *state;
 
 	rebalance_turn(&c->backups);
 	has_fetched(c, &c->members.list[0], 1);
-	c->members.list[3].copy.stage = -1; /* the node refused to keep the copy */
+	c->members.list[3].copy.stage = -1; /* n03 refused to keep the copy */
 	rebalance_turn(&c->backups);
 	assert_null(c->backups.rebalance.pair[0]);
 	assert_false(c->members.list[0].move.is_returning);

@@ -1,5 +1,5 @@
-/* recorded.c - for tests: writes the small run that recorded.h describes to a store, so that tests
- * of replays know every row. */
+/* recorded.c - for tests: writes the small run that recorded.h describes to a store. Tests of
+ * replays know every row. */
 #include "controller/tests/recorded.h"
 
 #include <stdio.h>
@@ -14,12 +14,12 @@
 
 /* wall time minus the time of the first controller's clock */
 static const int64_t wall_ahead_us = INT64_C(1700000000000000);
-/* The second machine's clock minus the first's */
+/* The second machine's clock minus the first machine's clock */
 static const int64_t other_clock_us = -INT64_C(9000000);
 
-/* Routes: m00 visits n00 and n01, m01 visits n00 and n02. After the death of n02, m01 visits n01.
- * Only the times matter here. waited_for_: the microbatch for which the task waited; -1: it did not
- * wait. */
+/* A task of an iteration. Routes: m00 visits n00 and n01, and m01 visits n00 and n02. After the
+ * death of n02, m01 visits n01. Only the times matter here. waited_for_: the microbatch for which
+ * the task waited; -1: it did not wait. */
 #define TASK(microbatch_, node_, kind_, waited_for_, arrived, start, end) \
 	{ \
 		.microbatch = (microbatch_), .node = (node_), .kind = (kind_), \
@@ -63,8 +63,8 @@ static void moment(struct store *s, const struct recorded_options *o, uint64_t i
 		assert_int_equal(store_moment(s, &m, NULL), 0);
 }
 
-/* Corrects two times: n01 computes more slowly than plans assumed, and so is its link back to
- * n00. */
+/* Records two corrections: n01 computes more slowly than plans assumed, and its link to n00 is
+ * slower. */
 static void correct(struct store *s, const struct recorded_options *o, int64_t ms)
 {
 	struct store_moment m = { .iteration = 3,

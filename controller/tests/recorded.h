@@ -17,28 +17,28 @@
 enum { RECORDED_NODES = 4, RECORDED_MICROBATCHES = 2, RECORDED_TASKS = 10 };
 
 struct recorded_options {
-	bool without_moments; /* the run has no rows of moments, so its record is incomplete */
-	/* Writing stops after this commit, and recorded_more writes the rest */
+	bool without_moments; /* the run has no rows of moments, as if its record were incomplete */
+	/* Writing stops after this commit; recorded_more writes the remaining rows */
 	uint64_t until;
-	/* It3 was written by a second controller, which has another clock */
+	/* A second controller, whose clock differs, wrote it3 */
 	bool other_machine;
 };
 
-/* Times of it1's tasks relative to the iteration's start, in milliseconds and in stored order. All
- * iterations have these times. */
+/* Times of it1's tasks relative to the iteration's start, in milliseconds and in stored order. The
+ * tasks of all iterations have these times. */
 extern const struct store_task recorded_tasks[RECORDED_TASKS];
 /* Returns when iteration k (from 1) began. */
 int64_t recorded_start_ms(uint64_t iteration);
 
-/* folder: a template "/tmp/...XXXXXX", which becomes the new folder. store: receives the store,
- * open for writing; NULL: the store is closed. */
+/* Writes the run. folder: a template "/tmp/...XXXXXX", which becomes the new folder. writer:
+ * receives the store, open for writing; NULL: the store is closed. */
 void recorded_make(char *folder, const struct recorded_options *o, struct store **writer);
 /* Writes iteration k and all rows after it, until the start of the next iteration. */
 void recorded_iteration(struct store *s, uint64_t k, const struct recorded_options *o);
-/* Writes the figures of a node's GPU. */
+/* Times of a node's device, as JSON. */
 #define RECORDED_TIMES \
 	"{\"busy_s\":1.25,\"host_s\":0.5,\"network_s\":0.000001,\"others_s\":2}"
-/* Records the times of a node's device, as JSON. */
+/* These functions record, as JSON, the times of a node's device and the figures of its GPU. */
 void recorded_device(struct store *s, int64_t ms, int node, const char *times);
 void recorded_gpu(struct store *s, int64_t ms, int node, const char *figures);
 void recorded_remove(const char *folder);

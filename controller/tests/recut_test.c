@@ -1,4 +1,5 @@
-/* Orders of other stages: how nodes are dealt to them, and the order in the record. */
+/* recut_test.c - orders of other stages: how nodes are assigned to these stages, and the order in
+ * the record. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +46,7 @@ static void count_sizes(struct dealt *d)
 	}
 }
 
-/* Checks the properties of every answer. */
+/* Checks the properties that every assignment must have. */
 static void check_dealt(struct dealt *d)
 {
 	count_sizes(d);
@@ -58,7 +59,8 @@ static void check_dealt(struct dealt *d)
 	for (uint32_t i = 0; i < d->nodes.n; i++) {
 		assert_true(d->stage_of[i] < (int)d->model.n_stages);
 		assert_true(d->stage_of[i] >= 0 || !d->here[i]);
-		/* nodes keep their order along the stages, and waiting nodes come last */
+		/* connected nodes keep their order along the stages, and nodes without a stage come
+		 * last */
 		for (uint32_t k = 0; k < d->nodes.n; k++)
 			if (d->here[i] && d->here[k] && d->was[i] >= 0 &&
 			    (d->was[k] < 0 || d->was[i] < d->was[k]))
@@ -176,7 +178,7 @@ TEST(a_damaged_order_is_refused)
 	free(read);
 }
 
-/* The controller that begins again knows of no pause. */
+/* The controller that begins again does not know of a pause. */
 TEST_WITH(a_pause_outlasts_an_order, under_way_begin, under_way_end)
 {
 	struct controller *c = *state;
@@ -191,5 +193,6 @@ TEST_WITH(a_pause_outlasts_an_order, under_way_begin, under_way_end)
 	c->run.wanted.step = false;
 	assert_false(recut_turn(&c->backups));
 	c->run.wanted.pause = false;
-	assert_true(recut_turn(&c->backups)); /* until the checkpoint is written */
+	/* the next iteration waits until the checkpoint is written */
+	assert_true(recut_turn(&c->backups));
 }

@@ -1,4 +1,4 @@
-/* replan_test.c - a baseline algorithm plans the run: what the controller requests from the
+/* replan_test.c - a baseline algorithm plans the run. Tests what the controller requests from the
  * planner, and how it uses the answers. */
 
 #include <poll.h>
@@ -61,8 +61,8 @@ static const struct msg_see_note *last_note(const struct controller *c)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, dtfm_begin, under_way_end)
 
-/* A baseline is asked once, because more time would not change its answer. No plans are made
- * ahead. */
+/* The controller asks a baseline only once, because more time would not change the answer. It makes
+ * no plans ahead. */
 FIXTURE_TEST(a_baseline_is_asked_once)
 {
 	struct controller *c = *state;
@@ -81,8 +81,9 @@ FIXTURE_TEST(a_baseline_is_asked_once)
 	assert_int_equal(c->run.journal.n_notes, 0);
 }
 
-/* Leaves one node of the second stage with links to data nodes, which have this delay. Straight
- * pipelines are then impossible. */
+/* Sets the delay of the links between the second stage and the data nodes. Two kinds of links stay:
+ * those of one node of the second stage, and those of the first data node. < 0: the other links do
+ * not exist, and straight pipelines are impossible. */
 static void cut(struct controller *c, double delay_s)
 {
 	for (int i = DATA + 1; i < NODES; i++)
@@ -91,8 +92,8 @@ static void cut(struct controller *c, double delay_s)
 				c->run.cluster->delay_s[i * NODES + d] = d == 0 ? 0.05 : delay_s;
 }
 
-/* If the baseline finds no plan, SkipPipe's own planner replaces it, and the journal says so. The
- * baseline is used again as soon as it finds a plan, even if iterations then take longer. */
+/* If the baseline finds no plan, SkipPipe's own planner replaces it, and the journal says so. Once
+ * the baseline finds a plan again, it is used, even if iterations then take longer. */
 FIXTURE_TEST(the_own_planner_replaces_a_baseline_for_a_while)
 {
 	struct controller *c = *state;
@@ -111,7 +112,8 @@ FIXTURE_TEST(the_own_planner_replaces_a_baseline_for_a_while)
 	replan(&c->planning, "a mark was taken back");
 	wait_for_plan(c);
 	is_by(c->planning.pending, "best");
-	assert_int_equal(c->run.journal.n_notes, n_notes); /* nothing new is reported */
+	/* the journal reports the replacement only once */
+	assert_int_equal(c->run.journal.n_notes, n_notes);
 	take_over(c);
 	cut(c, 0.4);
 	c->run.options.planning.budget_s = 60;
@@ -123,7 +125,8 @@ FIXTURE_TEST(the_own_planner_replaces_a_baseline_for_a_while)
 	assert_string_equal(last_note(c)->text, "planned by dtfm again");
 }
 
-/* A plan that is not better is not used. The same holds for SkipPipe's own planner. */
+/* A new plan that is not better is not used. This is true of the baseline and of SkipPipe's own
+ * planner. */
 FIXTURE_TEST(the_plan_stays_if_no_other_is_better)
 {
 	struct controller *c = *state;
@@ -139,7 +142,7 @@ FIXTURE_TEST(the_plan_stays_if_no_other_is_better)
 	assert_null(c->planning.pending);
 }
 
-/* The baseline DT-FM visits every stage, so a skip is refused. */
+/* The baseline DT-FM visits every stage, so the controller refuses to skip stages. */
 FIXTURE_TEST(a_skip_is_refused)
 {
 	struct controller *c = *state;

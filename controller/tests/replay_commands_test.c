@@ -1,5 +1,5 @@
-/* replay_commands_test.c - commands that a console gives to a replay: alerts are acknowledged, and
- * plans with other nodes, methods and formats are made for the time of the cursor. */
+/* replay_commands_test.c - commands that a console gives to a replay. Alerts are acknowledged.
+ * Plans with other nodes, algorithms and formats are made for the time of the cursor. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ TEST(alerts_are_acknowledged)
 
 	replayed_begin(&g, NULL);
 	free(replayed_at(g.replay, 3440));
-	/* The alert of the fault has not been raised yet at this time */
+	/* At this time the fault's alert does not exist yet */
 	assert_int_equal(replay_acknowledge(g.replay, 0, replayed_see, &said), 0);
 	free(replayed_at(g.replay, 3460));
 	assert_int_equal(replay_acknowledge(g.replay, 77, replayed_see, &said), 0);
@@ -94,7 +94,7 @@ TEST(the_present_can_be_planned_from)
 	replayed_end(&g);
 }
 
-/* For another format, the request keeps the algorithm and the path length of the plan in force. */
+/* A comparison with another format keeps the algorithm and the path length of the plan in force. */
 TEST(a_format_can_be_compared)
 {
 	static const char *const wrong[] = { "wire",    "wire ",   "wire q4",  "wire q6 ",
@@ -124,7 +124,7 @@ TEST(a_format_can_be_compared)
 	plan_free(plan);
 }
 
-/* The text "branch" may be followed by other nodes to exclude. */
+/* After "branch", the text may list other nodes to exclude. */
 TEST(the_excluded_nodes_can_be_chosen)
 {
 	static const char *const wrong[] = { "branch ",   "branch 1,", "branch x", "branch 1 2",

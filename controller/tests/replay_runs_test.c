@@ -1,5 +1,5 @@
-/* replay_runs_test.c - tests replays of runs that still grow, that lack rows or that had two
- * machines, and the refusal of damaged records. */
+/* replay_runs_test.c - replays of runs that still grow, of runs that lack rows, and of runs on two
+ * machines. Damaged records are refused. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -51,8 +51,8 @@ TEST(a_record_without_moments_is_refused)
 	recorded_remove(g.folder);
 }
 
-/* The tasks of old iterations were removed from the record. The replay still sends the commits,
- * losses, nodes and journal of these iterations. The third iteration is complete. */
+/* The record lacks the tasks of old iterations. The replay still sends the commits, losses, nodes
+ * and journal of these iterations. The third iteration is complete. */
 TEST(a_run_without_its_old_tasks_is_replayed)
 {
 	struct recorded_run *less;
@@ -97,7 +97,7 @@ TEST(a_running_run_is_replayed)
 	recorded_iteration(g.writer, 2, &o);
 	assert_int_equal(recorded_run_grew(g.recorded, NULL), 1);
 	assert_int_equal(recorded_run_read(&more, g.store, NULL), 0);
-	/* The part before the cursor has not changed */
+	/* The rows before the cursor have not changed, so the console needs no snapshot */
 	assert_int_equal(replay_renew(g.replay, more, NULL), 0);
 	recorded_run_free(g.recorded);
 	g.recorded = more;
@@ -132,7 +132,7 @@ TEST(damaged_records_are_refused)
 	assert_int_equal(store_tasks(g.writer, &stranger, 1, NULL), 0);
 	assert_int_equal(replay_seek(g.replay, 2500000, &err), -EBADMSG);
 	assert_non_null(strstr(err.text, "iteration 1"));
-	s = replayed_at(g.replay, 3300); /* the part after the cursor is shown */
+	s = replayed_at(g.replay, 3300); /* the rows after the cursor are shown */
 	assert_int_equal(s->n_iterations, 1);
 	free(s);
 	assert_int_equal(store_set(g.writer, "controller", "{}", NULL), 0);
@@ -155,7 +155,8 @@ TEST(every_snapshot_has_its_own_run_number)
 	b = replayed_at(g.replay, 4650);
 	assert_int_not_equal(a->number, b->number);
 	number = b->number;
-	/* The console gets the description of the run, and then its faults again */
+	/* The console gets the description of the run, and then the active faults, which it has
+	 * forgotten */
 	replay_run(g.replay, replayed_see, b);
 	assert_int_equal(b->number, number);
 	assert_int_equal(b->n_active, 1);

@@ -1,6 +1,6 @@
 /* replay_serve_test.c - a recorded run is served to real consoles over encrypted messages. Consoles
- * attach, jump, are refused, and ask for predictions. The server runs on a thread of its own, and
- * no test depends on its speed. */
+ * attach, jump, are refused, and request predictions. The server runs on its own thread, and no
+ * test depends on its speed. */
 
 #include <errno.h>
 #include <poll.h>
@@ -35,7 +35,7 @@ struct client {
 	struct post *post;
 	post_peer_id server;
 	uint64_t commands;
-	struct msg last; /* freed with msg_clear before the next message */
+	struct msg last; /* the newest message, freed with msg_clear before the next message */
 };
 
 static void *serve(void *arg)
@@ -191,7 +191,7 @@ TEST(jumps_and_speeds_are_served)
 	assert_string_equal(c.last.u.see_synced.name, "console0"); /* the name in the key list */
 
 	id = ask(&c, (struct msg_command){ .verb = COMMAND_SEEK, .value = 3450000 });
-	do /* the run before the jump may be sent once more, with its baseline */
+	do /* the server may send the run from before the jump once more, with its baseline */
 		expect(&c, MSG_SEE_RUN);
 	while (c.last.u.see_run.run == run);
 	assert_int_equal(expect(&c, MSG_SEE_TASKS)->u.see_tasks.iteration, 2);
@@ -254,7 +254,7 @@ TEST(comparisons_are_served)
 	attach(&c);
 	expect(&c, MSG_SEE_SYNCED);
 	id = ask(&c, (struct msg_command){ .verb = COMMAND_COMPARE, .node = -1, .text = "best" });
-	/* The cursor is before the first plan, so nothing can be compared */
+	/* The cursor is before the first plan, so the server cannot compare anything */
 	assert_int_equal(reply_to(&c, id)->status, -EAGAIN);
 	id = ask(&c, (struct msg_command){ .verb = COMMAND_SEEK, .value = 3300000 });
 	assert_int_equal(reply_to(&c, id)->status, 0);
@@ -277,7 +277,7 @@ TEST(comparisons_are_served)
 }
 
 /* A console that does not know about replays takes a lease before it stops or steps the run. The
- * server grants this lease. */
+ * server grants such leases. */
 TEST(the_lease_is_granted_to_all)
 {
 	struct server s;
@@ -299,7 +299,7 @@ TEST(the_lease_is_granted_to_all)
 	stop(&s, c, 2);
 }
 
-/* Two people look at two different times. One may only watch the run, and can still move the
+/* Two people look at two different times. One of them may only watch, and can still move the
  * cursor. */
 TEST(each_console_has_a_cursor)
 {

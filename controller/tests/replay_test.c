@@ -1,5 +1,5 @@
-/* replay_test.c - a cursor over a handmade run emits what the recorded rows say, whatever jumps led
- * to its position. */
+/* replay_test.c - a cursor over a handmade run emits what the recorded rows say, however it reached
+ * its position. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -97,9 +97,10 @@ TEST(numbers_come_from_the_rows)
 	s = replayed_at(g.replay, 3460);
 	assert_int_equal(s->iterations[0].at_us, 3000000);
 	assert_true(s->iterations[0].loss == 4);
-	/* Two microbatches of one sequence of 64 tokens each, from 2000 ms to 3000 ms. */
+	/* Two microbatches, each with one sequence of 64 tokens, in the second from 2000 ms to 3000
+	 * ms. */
 	assert_true(s->iterations[0].tokens_per_s == 128);
-	/* The nodes worked 0.9 s in all, in 0.75 s on 3 nodes. */
+	/* The nodes worked for 0.9 s in total; 3 nodes had 0.75 s each. */
 	assert_float_equal(s->iterations[0].idle_fraction, 0.6, 1e-6);
 	assert_string_equal(s->iterations[0].algorithm, "best");
 	assert_true(s->validations[0].loss == 4.25f);
@@ -117,12 +118,12 @@ TEST(numbers_come_from_the_rows)
 	assert_int_equal(s->notes[1].at_us, 3450000);
 	assert_int_equal(s->status.iteration_started_us, 3200000);
 	assert_true(s->nodes[1].forward_s == 0.1f);
-	/* Computed by hand: F 0.1 .. 0.2, F 0.25 .. 0.35, L 0.4 .. 0.42, B 0.47 .. 0.57, B 0.62
-	 * .. 0.72. */
+	/* Computed by hand, in seconds: F 0.1 .. 0.2, F 0.25 .. 0.35, L 0.4 .. 0.42, B 0.47 ..
+	 * 0.57, B 0.62 .. 0.72. */
 	assert_in_range(s->plan_end_us, 719999, 720001);
 	free(s);
-	/* With corrected times, both on n01: F 0.1 .. 0.2, F 0.45 .. 0.75, L 1.25 .. 1.27, B
-	 * 1.32 .. 1.42, B 1.92 .. 2.02. */
+	/* The same with corrected times, both microbatches on n01: F 0.1 .. 0.2, F 0.45 .. 0.75, L
+	 * 1.25 .. 1.27, B 1.32 .. 1.42, B 1.92 .. 2.02. */
 	s = replayed_at(g.replay, 4500);
 	assert_true(s->nodes[1].forward_s == 0.3f);
 	assert_in_range(s->plan_end_us, 2019999, 2020001);
@@ -130,7 +131,7 @@ TEST(numbers_come_from_the_rows)
 	replayed_end(&g);
 }
 
-/* The last recorded figures are shown until the node is lost. */
+/* The replay shows the last recorded figures of a GPU until its node is lost. */
 TEST(figures_of_gpus_are_replayed)
 {
 	static const int64_t times_ms[] = { 3240, 3260, 3460, 5000, 3300, 3000 };
@@ -154,7 +155,7 @@ TEST(figures_of_gpus_are_replayed)
 	replayed_end(&g);
 }
 
-/* The times of the newest iteration are shown, until the node is lost. */
+/* The replay shows the device times of the newest iteration, until the node is lost. */
 TEST(times_of_devices_are_replayed)
 {
 	static const int64_t times_ms[] = { 3090, 3110, 5000, 3110, 3000 };
@@ -202,7 +203,7 @@ TEST(wrong_times_of_a_device_are_refused)
 	}
 }
 
-/* The figures of the node's previous process are not those of the new process. */
+/* A node returns with a new process, which has no figures from the previous process. */
 TEST(a_returned_node_has_no_figures_at_first)
 {
 	struct store_moment back = { .iteration = 3,
@@ -275,7 +276,7 @@ TEST(wrong_figures_of_a_gpu_are_refused)
 	}
 }
 
-/* Reads the events up to that time directly from the rows, without an order. */
+/* Reads the events up to that time directly from the rows, unsorted. */
 static uint32_t expect_events(int64_t ms, uint64_t iteration, struct msg_task_event *out)
 {
 	int64_t start = recorded_start_ms(iteration);
@@ -452,7 +453,8 @@ TEST(the_cursor_follows_its_speed)
 	int64_t gone = 0;
 
 	for (int i = 0; i < 1000; i++)
-		gone += replay_pace_step(&p, 3); /* three quarters of a microsecond each */
+		/* three steps of three quarters of a microsecond */
+		gone += replay_pace_step(&p, 3);
 	assert_int_equal(gone, 750);
 	p.stopped = true;
 	assert_int_equal(replay_pace_step(&p, 1000000), 0);

@@ -9,7 +9,8 @@ void replayed_see(void *context, struct msg *m)
 {
 	struct seen *s = context;
 
-	assert_true(msg_size(m) > 0); /* the message must be one that can be sent */
+	/* every emitted message must be one that can be encoded and sent */
+	assert_true(msg_size(m) > 0);
 	switch (m->type) {
 	case MSG_SEE_RUN:
 		s->number = m->u.see_run.run;
@@ -56,7 +57,7 @@ static size_t put(const struct msg *m, unsigned char *out)
 	return (size_t)n;
 }
 
-/* Writes the whole state as bytes, because structs cannot be compared directly: their padding may
+/* Writes the whole state as bytes. Structs cannot be compared directly, because their padding may
  * differ. */
 static size_t written(const struct seen *s, unsigned char *out)
 {

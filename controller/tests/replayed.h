@@ -7,9 +7,9 @@
 
 enum { REPLAYED_EVENTS = 3 * RECORDED_TASKS, REPLAYED_FIRST_MS = 1000, REPLAYED_LAST_MS = 5600 };
 
-/* Everything that a console would know after the messages so far. */
+/* The knowledge of a console after the messages so far. */
 struct seen {
-	struct msg_see_run run; /* the description of the run, without its number */
+	struct msg_see_run run; /* the description of the run, but with run number 0 */
 	uint64_t number;
 	struct msg_see_status status;
 	struct msg_see_node nodes[RECORDED_NODES];
@@ -32,12 +32,14 @@ struct replayed {
 	struct replay *replay;
 };
 
-/* Records the handmade run and opens a replay of it. o NULL: the whole run is recorded. */
+/* Records the handmade run and opens a replay of it. o: options of the recording; NULL: records the
+ * whole run. */
 void replayed_begin(struct replayed *g, const struct recorded_options *o);
 void replayed_end(struct replayed *g);
 /* Takes a message that the console would get. context: struct seen. */
 void replayed_see(void *context, struct msg *m);
-/* Returns the state at a time, whatever position the cursor had before. The caller frees it. */
+/* Returns the state at a time, which does not depend on the cursor's earlier position. The caller
+ * frees it. */
 struct seen *replayed_at(struct replay *r, int64_t ms);
 void replayed_assert_same(const struct seen *a, const struct seen *b);
 bool replayed_same_event(const struct msg_task_event *a, const struct msg_task_event *b);

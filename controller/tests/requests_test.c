@@ -1,5 +1,5 @@
-/* requests_test.c - which actions the controller's parts request, and in which order the loop
- * carries them out. */
+/* requests_test.c - which requests the controller's parts make, and in which order the loop carries
+ * them out. */
 
 #include "base/tests/test.h"
 #include "controller/loop.h"
@@ -57,7 +57,8 @@ FIXTURE_TEST(a_lost_node_stays_on_its_routes_until_the_loop_acts)
 	assert_int_not_equal(c->planning.wanted_id, 0);
 }
 
-/* If the restart came before the loss, the iteration would not wait for the lost stage. */
+/* If the loop restarted the iteration before it handled the loss, the iteration would not wait for
+ * the lost stage. */
 FIXTURE_TEST(a_lost_stage_precedes_a_restart)
 {
 	struct controller *c = *state;
@@ -69,7 +70,7 @@ FIXTURE_TEST(a_lost_stage_precedes_a_restart)
 	assert_int_equal(c->run.phase, PHASE_STALLED);
 	assert_int_equal(c->backups.stall.in, PHASE_COMPUTING);
 	assert_true(c->backups.stall.taken_over);
-	assert_true(c->iteration.redo); /* once the stage is restored */
+	assert_true(c->iteration.redo); /* the iteration restarts once the stage is restored */
 }
 
 FIXTURE_TEST(a_restart_takes_the_remaining_requests)

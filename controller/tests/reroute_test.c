@@ -1,5 +1,5 @@
-/* reroute_test.c - rerouting within an iteration: not because of a slow node, with a count that was
- * sent before the reroute arrived, and without slots that wait in a circle. */
+/* reroute_test.c - rerouting within an iteration. A slow node does not cause it, a count may have
+ * been sent before the reroute arrived, and slots must not wait in a circle. */
 
 #include "base/tests/test.h"
 #include "controller/iteration/drain.h"
@@ -27,7 +27,7 @@ FIXTURE_TEST(a_slow_node_changes_the_next_plan_only)
 	assert_true(c->run.cluster->nodes[3].forward_s > 0.5);
 }
 
-/* Because of a cut link, a microbatch moves from n03 to another node. has_moved: the controller
+/* Moves a microbatch from n03 to another node, because of a cut link. has_moved: the controller
  * remembers the move. */
 static uint32_t take_from_three(struct controller *c, bool has_moved)
 {
@@ -44,7 +44,7 @@ static uint32_t take_from_three(struct controller *c, bool has_moved)
 	return i;
 }
 
-/* The node that lost the microbatch had begun it, and now reports its count. */
+/* The node from which the microbatch was taken had begun it, and now reports its count. */
 static void a_count_crosses(struct controller *c, bool has_moved)
 {
 	under_way_does(c, 3, take_from_three(c, has_moved), TASK_BACKWARD, FIRST, 0.1);
@@ -61,7 +61,7 @@ FIXTURE_TEST(a_count_during_a_reroute_restarts_the_iteration)
 	assert_int_equal(c->members.list[3].state, MEMBER_LIVE);
 }
 
-/* An iteration that restarts has not ended, so neither a pause nor a step ends with it. */
+/* A restarted iteration has not ended, so a pause or a step must wait for its end. */
 FIXTURE_TEST(a_pause_waits_for_a_restarted_iteration)
 {
 	struct controller *c = *state;
@@ -91,7 +91,7 @@ FIXTURE_TEST(without_a_reroute_the_count_excludes_the_node)
 	assert_false(c->iteration.redo);
 }
 
-/* The restart waits until the lost stage is restored. */
+/* A stage is lost. The restart waits until the stage is restored. */
 FIXTURE_TEST(a_restart_waits_for_a_lost_stage)
 {
 	struct controller *c = *state;
@@ -111,8 +111,8 @@ FIXTURE_TEST(a_restart_waits_for_a_lost_stage)
 	assert_true(c->iteration.redo);
 }
 
-/* A node that hands its stage over in a pause leaves no iteration to restart, also if the run has
- * just been resumed, so that it knows the number of the next iteration. */
+/* A node hands its stage over in a pause. No iteration restarts, even if the run has just been
+ * resumed and already has the number of the next iteration. */
 FIXTURE_TEST(a_stage_taken_over_in_a_pause_starts_nothing)
 {
 	struct controller *c = *state;
@@ -130,8 +130,8 @@ FIXTURE_TEST(a_stage_taken_over_in_a_pause_starts_nothing)
 	}
 }
 
-/* A run that goes back to a checkpoint in a pause needs another plan, whose epoch tells attempts
- * apart, but begins no iteration. A step then computes one. */
+/* A run goes back to a checkpoint in a pause. It needs another plan, whose epoch distinguishes the
+ * attempts, but begins no iteration. A step then computes one iteration. */
 FIXTURE_TEST(a_pause_outlasts_a_return_to_a_checkpoint)
 {
 	struct controller *c = *state;
@@ -159,7 +159,7 @@ FIXTURE_TEST(a_pause_outlasts_a_return_to_a_checkpoint)
 /* ---- slots that would wait in a circle ---- */
 
 /* Leaves two unfinished microbatches at the given node: m0 of n00, which is on its way to n03, and
- * one of n01, which is on its way back. */
+ * a microbatch of n01, which is on its way back. */
 static struct microbatch *two_are_left(struct controller *c, uint16_t to)
 {
 	struct microbatch *other = NULL;
@@ -185,9 +185,9 @@ static struct microbatch *two_are_left(struct controller *c, uint16_t to)
 	return other;
 }
 
-/* n00 and n03 have one slot each. m0 holds the slot of n00 and waits for the slot of n03, which the
- * other microbatch holds. When the data node of the other microbatch dies, n00 is the only
- * substitute. */
+/* n00 and n03 have one slot each. m0 holds the slot of n00 and waits for the slot of n03, which
+ * another microbatch holds. If that microbatch's data node dies, n00 is the only substitute, so
+ * both would wait for each other. */
 static struct microbatch *nearly_a_circle(struct controller *c)
 {
 	struct microbatch *other = two_are_left(c, 3);
@@ -213,7 +213,7 @@ FIXTURE_TEST(a_microbatch_in_a_deadlock_restarts)
 	assert_int_equal(other->passed, 0);
 }
 
-/* The gradient of the microbatch is on its way back, so no slot of n03 waits for the new data
+/* The microbatch's gradient is on its way back, so its slot at n03 does not wait for the new data
  * node. */
 FIXTURE_TEST(a_microbatch_with_its_loss_continues)
 {
@@ -239,8 +239,8 @@ static bool visits(const struct controller *c, uint16_t node)
 	return false;
 }
 
-/* Two replicas drain, and the third replica dies. One of the draining replicas takes over all of
- * its tasks. */
+/* Two replicas drain, and the third replica dies. One of the draining replicas takes over all tasks
+ * of the dead replica. */
 FIXTURE_TEST(a_draining_replica_replaces_the_last_one_that_stays)
 {
 	struct controller *c = *state;
@@ -257,8 +257,8 @@ FIXTURE_TEST(a_draining_replica_replaces_the_last_one_that_stays)
 	assert_int_equal(list[5].move.drain, DRAIN_EXCLUDED);
 }
 
-/* By now the stage of the dead node is assigned to another node, but the dead node's tasks are
- * still on the routes. */
+/* Another node has already been assigned the dead node's stage, but routes still visit the dead
+ * node. */
 FIXTURE_TEST(a_dead_node_without_a_place_is_replaced)
 {
 	struct controller *c = *state;
@@ -270,14 +270,13 @@ FIXTURE_TEST(a_dead_node_without_a_place_is_replaced)
 	assert_false(visits(c, 3));
 }
 
-/* A draining node that keeps the only standby copy of a stage stays until another node has a
- * copy. */
+/* A draining node has the only standby copy of a stage. It stays until another node has a copy. */
 FIXTURE_TEST(a_keeper_of_the_only_copy_drains_after_another_copy_is_whole)
 {
 	struct controller *c = *state;
 	struct member *list = c->members.list, *keeper = &list[0], *other = &list[1];
 
-	list[4].state = list[5].state = MEMBER_DEAD; /* stage 1 has one replica, n03 */
+	list[4].state = list[5].state = MEMBER_DEAD; /* stage 1 has one replica left, n03 */
 	keeper->copy.stage = 1;
 	copies_complete(keeper, c->run.committed, 0);
 	member_drain(&c->members, keeper, DRAIN_WANTED);

@@ -1,16 +1,16 @@
-/* restore_state_test.c - tests to which state each event leads, for what the controller
- * restores. */
+/* restore_state_test.c - to which state of a restore each event leads. */
 
 #include <string.h>
 
 #include "base/tests/test.h"
 #include "controller/weights/restore_state.h"
 
-/* The state after each event, for every state before it: a letter for each state of the enum, '.'
- * if the pair must not occur. These letters were written without the table in restore_state.c. */
+/* The state after each event, for every state before it. A letter stands for a state of the enum,
+ * and '.' for a pair that must not occur. These letters were written without the table in
+ * restore_state.c. */
 static const char letters[] = "-CFA";
 static const char *const expected[RESTORING_EVENTS] = {
-	/* states before the event: -CFA */
+	/* columns: the states before the event, -CFA */
 	[RESTORING_READ] = "C...",   [RESTORING_BUILD] = "F...",   [RESTORING_COMBINE] = "A...",
 	[RESTORING_REJECT] = ".--.", [RESTORING_GIVE_UP] = "----", [RESTORING_FINISH] = ".---",
 };

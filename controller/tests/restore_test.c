@@ -1,4 +1,4 @@
-/* restore_test.c - how a run returns to a checkpoint: which node reads which file, in which
+/* restore_test.c - how a run returns to a checkpoint. Tests which node reads which file, in which
  * order, and with what result. */
 
 #include <stdio.h>
@@ -31,9 +31,9 @@ static void holds(struct controller *c, uint16_t node, uint8_t stage)
 	m->weights.iterations = m->beat.committed = c->run.committed;
 }
 
-/* The first stage is lost, because all its nodes are new processes. n04 and n05 hold the second
- * stage, and n03 is a new process. The machines of n01 and n04 have files of both checkpoints. Each
- * node has its own disk. */
+/* New processes have replaced all nodes of the first stage, so the stage is lost. n04 and n05 hold
+ * the second stage, and n03 is a new process. The machines of n01 and n04 have files of both
+ * checkpoints. Each node has its own disk. */
 static int begin(void **state)
 {
 	struct controller *c = *state = under_way_of(NODES, EACH, 2);
@@ -51,7 +51,8 @@ static int begin(void **state)
 	c->run.committed = COMMITTED;
 	c->run.iteration = COMMITTED + 1;
 	c->run.phase = PHASE_STALLED;
-	c->run.options.limits.overdue_us = 20 * SECOND; /* so long that no node is late */
+	/* the time limit is so long that no node exceeds it */
+	c->run.options.limits.overdue_us = 20 * SECOND;
 	for (uint16_t i = 0; i < NODES; i++) {
 		struct member *m = &c->members.list[i];
 
@@ -107,7 +108,8 @@ FIXTURE_TEST(a_node_on_the_machine_with_the_file_reads_it)
 		assert_int_equal(c->members.list[i].state == MEMBER_RESTORING, i == 1 || i == 4);
 }
 
-/* The folder may be shared between machines, so a node of the stage tries to read the file. */
+/* No machine is known to have the file. A node of the stage tries to read it, because machines may
+ * share the folder. */
 FIXTURE_TEST(without_the_file_a_node_of_the_stage_tries)
 {
 	struct controller *c = *state;
@@ -118,7 +120,7 @@ FIXTURE_TEST(without_the_file_a_node_of_the_stage_tries)
 	assert_true(c->backups.restore.who[1] == 3 || c->backups.restore.who[1] == 5);
 }
 
-/* A node that has the file of another stage moves to that stage, if its own stage has other
+/* A node that has the file of another stage moves to that stage, if its own stage has enough other
  * replicas. */
 FIXTURE_TEST(a_node_with_the_file_moves_to_its_stage)
 {
@@ -134,8 +136,8 @@ FIXTURE_TEST(a_node_with_the_file_moves_to_its_stage)
 	assert_int_equal(c->run.cluster->nodes[c->backups.restore.who[1]].stage, 1);
 }
 
-/* If this node had read a file, and the file of the lost stage could not be read, this node's stage
- * would be lost as well. */
+/* Node `last` is the last of its stage. If it read its file now, and the file of the lost stage
+ * could not be read, its stage would be lost as well. */
 FIXTURE_TEST(the_last_node_of_a_stage_reads_after_lost_stages)
 {
 	struct controller *c = *state;
@@ -157,7 +159,8 @@ FIXTURE_TEST(the_last_node_of_a_stage_reads_after_lost_stages)
 	}
 }
 
-/* The other node with the weights is about to overwrite them with those in the file. */
+/* n04 also had the weights of the second stage, but was ordered to overwrite them with the weights
+ * in the file. */
 FIXTURE_TEST(the_remaining_node_is_the_last_of_its_stage)
 {
 	struct controller *c = *state;
@@ -168,7 +171,7 @@ FIXTURE_TEST(the_remaining_node_is_the_last_of_its_stage)
 	assert_true(restore_checkpoint(&c->backups));
 	assert_int_equal(c->backups.restore.who[0], 4);
 	assert_false(member_is_restoring(&c->members.list[5]));
-	if (c->backups.restore.who[1] >= 0) /* the node that replaces n04 has no file */
+	if (c->backups.restore.who[1] >= 0) /* the node that reads in place of n04 has no file */
 		cannot_read(c, (uint16_t)c->backups.restore.who[1]);
 	assert_false(member_is_restoring(&c->members.list[5]));
 	has_read(c, 4);
@@ -188,7 +191,7 @@ FIXTURE_TEST(the_run_returns_once_all_have_read)
 	has_read(c, 1);
 	assert_int_equal(c->backups.restore.state, RESTORING_NOTHING);
 	assert_int_equal(c->run.committed, NEWER);
-	assert_int_equal(c->run.iteration, NEWER); /* the next one has not begun */
+	assert_int_equal(c->run.iteration, NEWER); /* the next iteration has not begun */
 	assert_int_equal(store_last_commit(c->run.record.store, &last, NULL), 0);
 	assert_int_equal(last, NEWER);
 	for (int i = 0; i < NODES; i++) {
@@ -198,7 +201,7 @@ FIXTURE_TEST(the_run_returns_once_all_have_read)
 	assert_true(requests_any(&c->run.requests)); /* the iteration restarts */
 }
 
-/* Every node that may have the file is asked before the older checkpoint is tried. */
+/* Before the controller uses an older checkpoint, it asks every node that may have the file. */
 FIXTURE_TEST(an_unreadable_checkpoint_is_replaced_by_an_older_one)
 {
 	struct controller *c = *state;
@@ -218,7 +221,7 @@ FIXTURE_TEST(an_unreadable_checkpoint_is_replaced_by_an_older_one)
 	assert_int_equal(c->backups.restore.iteration, OLDER);
 }
 
-/* Absent nodes were not asked to read. When one of them returns, the newer checkpoint may become
+/* Absent nodes were not asked to read. When such a node returns, the newer checkpoint may become
  * readable. */
 FIXTURE_TEST(a_returning_node_may_read_the_newer_checkpoint)
 {

@@ -1,4 +1,4 @@
-/* resume_test.c - a new controller resumes a run: for which nodes it waits, whose weights it
+/* resume_test.c - a new controller resumes a run. Tests for which nodes it waits, whose weights it
  * accepts, and which records it refuses. */
 
 #include <errno.h>
@@ -30,7 +30,7 @@ struct taken_over {
 	struct controller *c;
 };
 
-/* Opens a post for messages to nodes. They are lost, because no agent runs. */
+/* Opens a post for messages to nodes. The messages are lost, because no agent runs. */
 static void open_post(struct controller *c)
 {
 	struct post_options o = { 0 };
@@ -40,8 +40,8 @@ static void open_post(struct controller *c)
 	assert_int_equal(post_open(&c->run.post, &o, NULL), 0);
 }
 
-/* Records the last commit. n00, alone in its stage, and n01 and n03 took part in the sums; n02 was
- * dead. */
+/* Records the last commit. n00, which is alone in its stage, n01 and n03 took part in the sums. n02
+ * was dead. */
 static void last_commit(struct store *s)
 {
 	static const uint16_t first[] = { 0 }, second[] = { 1, 3 };
@@ -148,7 +148,7 @@ FIXTURE_TEST(nodes_of_the_last_commit_are_awaited)
 		assert_int_equal(c->members.list[i].is_awaited, i != 2);
 }
 
-/* An agent that missed the commit must make the same step as the others. */
+/* An agent that missed the commit must make the same step as the other agents. */
 FIXTURE_TEST(the_last_commit_is_repeated_as_recorded)
 {
 	const struct taken_over *t = *state;
@@ -176,8 +176,8 @@ FIXTURE_TEST(nodes_are_recognised_by_their_keys)
 	assert_int_equal(t->c->members.list[1].key.bytes[31], 7);
 }
 
-/* A node that the choice of stages left out is marked, but not because of its data, which is
- * trusted. */
+/* The node is marked because the choice of stages left it out, and not because of its data. Its
+ * weights may therefore be used. */
 FIXTURE_TEST(a_node_that_was_left_out_may_be_taken_in_after_a_restart)
 {
 	struct taken_over *t = *state;
@@ -203,8 +203,8 @@ static const char kept[] =
 	"\"algorithm\":\"best\","
 	"\"skip_schedule\":\"2@0,0@40\"}";
 
-/* The iteration under way restarts in its own formats. The next iteration has the formats that the
- * operator wants. */
+/* The iteration under way restarts in the formats with which it began. The next iteration has the
+ * formats that the operator wants. */
 FIXTURE_TEST(formats_are_kept)
 {
 	struct taken_over *t = *state;
@@ -248,8 +248,8 @@ FIXTURE_TEST(the_command_line_overrides_recorded_settings)
 	free(text);
 }
 
-/* Damages one value in the record at a time: it becomes impossible or is removed. Each record is
- * refused. */
+/* In each case one value in the record is impossible or missing. The controller refuses each of
+ * these records. */
 FIXTURE_TEST(damaged_settings_are_refused)
 {
 	static const char *const bad[][2] = {
@@ -294,10 +294,10 @@ FIXTURE_TEST(the_run_continues_once_the_needed_nodes_are_back)
 	node_returns(c, 0, true);
 	node_returns(c, 1, true);
 	assert_false(start_if_ready(c, 2));
-	node_returns(c, 3, false); /* the node returns as another process, without weights */
+	node_returns(c, 3, false); /* n03 returns as a new process, without weights */
 	assert_false(start_if_ready(c, 3));
 	c->members.list[3].state = MEMBER_READY;
-	assert_true(start_if_ready(c, 4)); /* although n02 has not been heard */
+	assert_true(start_if_ready(c, 4)); /* the run starts although n02 has not been heard */
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	for (int i = 0; i < N; i++)
 		assert_int_equal(member_is_replica(&c->members.list[i]), i != 2);
@@ -385,7 +385,7 @@ FIXTURE_TEST(the_history_names_the_algorithm)
 		assert_string_equal(c->run.record.curves.iterations[i].algorithm, "best");
 }
 
-/* The times of events are those of the agent's clock, which the controller knows only after some
+/* Times of events are from the agent's clock. The controller knows this clock only after some
  * heartbeats. */
 FIXTURE_TEST(the_run_waits_for_each_clock)
 {
@@ -412,7 +412,8 @@ FIXTURE_TEST(the_wait_for_clocks_ends)
 	assert_int_equal(c->members.list[3].state, MEMBER_DEAD);
 }
 
-/* If no node holds a stage, the controller waits longer, because nodes that hold it may return. */
+/* If no connected node holds a stage, the controller waits longer, because a node that holds it may
+ * return. */
 FIXTURE_TEST(the_run_waits_for_a_stage_that_no_node_holds)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -449,7 +450,7 @@ AT_THE_END(the_holders_write_the_checkpoint)
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 }
 
-/* The nodes of the stage have ended, were ordered to end, or were replaced by other processes. */
+/* The nodes of the stage have exited, were ordered to exit, or were replaced by new processes. */
 AT_THE_END(a_stage_without_a_holder_cannot_be_written)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -488,8 +489,8 @@ AT_THE_END(a_written_checkpoint_ends_the_run)
 	assert_int_equal(t->c->run.phase, PHASE_FINISHED);
 }
 
-/* The node was reading a checkpoint by order of the previous controller when that died. It reports
- * the result to the new controller. */
+/* An earlier controller ordered the node to read a checkpoint, and died. The node reports the
+ * result to the new controller. */
 FIXTURE_TEST(an_order_of_the_previous_controller_does_not_count)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -506,7 +507,7 @@ FIXTURE_TEST(an_order_of_the_previous_controller_does_not_count)
 
 /* ---- which weights belong to the last commit ---- */
 
-/* The node returns with the process that the previous controller knew, and reports its weights. */
+/* The node returns with the same process as before, and reports its weights. */
 static struct member *says_it_holds(struct controller *c, int node, uint64_t committed,
 				    uint64_t hash)
 {
@@ -530,8 +531,8 @@ static void add_hash(struct controller *c, uint16_t node, uint64_t hash)
 	assert_int_equal(store_hashes(c->run.record.store, &h, 1, NULL), 0);
 }
 
-/* The previous controller knew that n03's weights are wrong. The node with the right weights
- * returns later. */
+/* n03 has wrong weights, as the previous controller knew. The node with the right weights returns
+ * later. */
 FIXTURE_TEST(nodes_with_recorded_hashes_are_awaited)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -558,7 +559,8 @@ FIXTURE_TEST(the_wait_for_recorded_hashes_ends)
 	assert_true(member_is_replica(&c->members.list[3]));
 }
 
-/* Records that the stage was restored after that commit. */
+/* Records that stage 1 was restored after that commit. other: node 1 returns, too, with the stage's
+ * earlier weights. */
 static void put_back_after(void **state, bool other)
 {
 	struct store_restore made = { .iteration = COMMITS,
@@ -574,7 +576,8 @@ static void put_back_after(void **state, bool other)
 	says_it_holds(c, 0, COMMITS, 5);
 	says_it_holds(c, 3, COMMITS, 6);
 	if (other)
-		says_it_holds(c, 1, COMMITS, 7); /* node 1 was suspended meanwhile */
+		/* node 1 was suspended when the stage was restored */
+		says_it_holds(c, 1, COMMITS, 7);
 	assert_true(start_if_ready(c, 10000000));
 	assert_true(member_is_replica(&c->members.list[3]));
 	assert_int_equal(member_is_replica(&c->members.list[1]), 0);
@@ -590,7 +593,7 @@ FIXTURE_TEST(hashes_from_before_a_restore_are_ignored)
 	put_back_after(state, true);
 }
 
-/* While a stage is lost, the weights of a late node may be the only ones left. */
+/* A stage is lost. A node that joins late may have its only weights. */
 FIXTURE_TEST(weights_of_a_late_node_are_used)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -607,7 +610,8 @@ FIXTURE_TEST(weights_of_a_late_node_are_used)
 }
 
 /* The previous controller went back to a checkpoint and died before it announced this. The run
- * computes the commits after the checkpoint again, with the same numbers but other weights. */
+ * computes the commits after the checkpoint again. They get the same numbers but have other
+ * weights. */
 FIXTURE_TEST(weights_after_the_last_commit_are_not_used)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -639,7 +643,7 @@ FIXTURE_TEST(a_copy_of_the_last_two_commits_counts)
 	}
 }
 
-/* The hash of a copy is needed to check the nodes that fetch from the copy, and to compare it with
+/* A copy's hash is needed to check the nodes that fetch from the copy, and to compare the copy with
  * the replicas of its stage. */
 FIXTURE_TEST(a_copy_is_fetched_with_its_hash)
 {
@@ -673,8 +677,8 @@ static int take_plan(void *context, const struct store_plan *p)
 	return *out ? 0 : plan_parse(p->plan, strlen(p->plan), out, NULL);
 }
 
-/* The record contains the plans, so if their files cannot be written, the controller only warns.
- * This is the same after a restart. */
+/* If the controller cannot write a plan's file, it only warns, because the record contains the
+ * plans. A restarted controller does the same. */
 FIXTURE_TEST(a_plans_file_is_not_needed)
 {
 	struct taken_over *t = *state;
@@ -711,7 +715,7 @@ FIXTURE_TEST(the_journal_has_the_changed_options)
 	assert_non_null(strstr(changed, "plans ahead 1 s"));
 }
 
-/* Hashes made with another hash function cannot be compared, so the error names both functions. */
+/* Hashes made with different hash functions cannot be compared. The error names both functions. */
 FIXTURE_TEST(hashes_of_another_function_are_refused)
 {
 	struct taken_over *t = *state;
@@ -724,8 +728,8 @@ FIXTURE_TEST(hashes_of_another_function_are_refused)
 	assert_non_null(strstr(err.text, "hashes are other"));
 }
 
-/* However often a run is resumed, each controller's numbers are above those of its
- * predecessors, and within the range that agents accept. */
+/* However often a run is resumed, each controller's numbers are above those of all earlier
+ * controllers, and within the range that agents accept. */
 TEST(every_controller_has_its_own_attempts)
 {
 	uint32_t before = 0, first;
@@ -740,8 +744,8 @@ TEST(every_controller_has_its_own_attempts)
 	assert_int_equal(resume_numbers(UINT64_C(1) << 48, &first), -ERANGE);
 }
 
-/* Two controllers resume the run one after the other. The attempts of the second are above those of
- * the first, so that agents drop messages that still arrive from the first. */
+/* Two controllers resume the run, one after the other. The second has higher attempt numbers than
+ * the first, so agents drop late messages from the first. */
 FIXTURE_TEST(a_later_controller_has_higher_attempts)
 {
 	struct taken_over *t = *state;

@@ -1,4 +1,4 @@
-/* routes_test.c - tests the bookkeeping of routes and counts with random runs and random deaths. */
+/* routes_test.c - checks routes and counts with random runs and random deaths. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -26,7 +26,8 @@ static struct cluster *make_cluster(void)
 	return c;
 }
 
-/* Every microbatch visits three stages. In every third one the last two are exchanged. */
+/* Every microbatch visits three stages. In every third microbatch the last two stages are
+ * exchanged. */
 static struct plan *make_plan(struct rng *rng)
 {
 	struct plan *p = plan_alloc(STAGES, NODES, N, 3);
@@ -76,8 +77,8 @@ TEST(data_is_dealt_once)
 		seen[m->shard][m->wave] = true;
 		assert_int_equal(m->shard, shard_of[m->nodes[0]]);
 	}
-	/* Node 2 is absent, and the other data nodes send its microbatches. All data must still be
-	 * read exactly once. */
+	/* Node 2 is absent, and the other data nodes take over its microbatches. All data must
+	 * still be read exactly once. */
 	memset(seen, 0, sizeof(seen));
 	for (int i = 0; i < N; i++)
 		if (p->microbatches[i].path[0] == 2)
@@ -93,7 +94,7 @@ TEST(data_is_dealt_once)
 	plan_free(p);
 }
 
-/* An idle node behind a link of ten seconds is not chosen, nor is one without a link. */
+/* Neither an idle node behind a link of ten seconds nor a node without a link is chosen. */
 TEST(substitutes_are_near)
 {
 	struct cluster *c = make_cluster();
@@ -128,7 +129,7 @@ TEST(substitutes_are_near)
 	cluster_free(c);
 }
 
-/* Simulated agents. Each counts a microbatch's gradient once, in whichever attempt. */
+/* Simulated agents. Each agent counts a microbatch's gradient once, in any attempt. */
 struct agents {
 	bool loss[NODES][N], backward[NODES][N];
 };
@@ -151,7 +152,7 @@ static bool lacks(const struct agents *a, const struct routes *r, uint16_t node,
 	       (!a->backward[node][id] || (node == m->route.nodes[0] && !a->loss[node][id]));
 }
 
-/* Checks that the counts still awaited are exactly those that the agents have not made. */
+/* Checks that the routes await exactly the counts that the agents have not made. */
 static void check_awaited(const struct routes *r, const struct agents *a)
 {
 	for (uint8_t stage = 0; stage < STAGES; stage++)
@@ -217,7 +218,8 @@ TEST(every_gradient_counts_once_through_any_deaths)
 				continue;
 			alive[gone] = false;
 			if (routes_replace(&r, gone, alive, stage_of, c, changed) == -ENOENT)
-				/* this was the last replica of a stage; it returns later */
+				/* the last replica of a stage cannot be replaced, so this node
+				 * returns */
 				alive[gone] = true;
 			check_awaited(&r, a);
 		}
@@ -258,14 +260,15 @@ TEST(the_audit_finds_what_is_wrong)
 	r.counts[0].n++;
 	routes_visited(&r, visited);
 	for (uint16_t node = 0; node < NODES; node++) {
-		sum_of[node] = -1; /* this node's part is in no sum, so the audit must fail */
+		sum_of[node] = -1; /* the node's part is in no sum, so the audit must fail */
 		assert_int_equal(routes_audit(&r, sum_of, &err), visited[node] ? -EPROTO : 0);
-		/* Its part is in the sum of another stage */
+		/* The node's part is in the sum of another stage, so the audit must fail */
 		sum_of[node] = (stage_of[node] + 1) % STAGES;
 		assert_int_equal(routes_audit(&r, sum_of, &err), visited[node] ? -EPROTO : 0);
 		sum_of[node] = stage_of[node];
 	}
-	/* one count too many, or a count at a node that the microbatch never visited */
+	/* a count too many, or at a node that the microbatch never visited, so the audit must
+	 * fail */
 	routes_count(&r, 4, 0, TASK_BACKWARD);
 	assert_int_equal(routes_audit(&r, sum_of, &err), -EPROTO);
 	assert_non_null(strstr(err.text, "microbatch 0"));
@@ -304,7 +307,7 @@ TEST(unswapping_ends)
 	int n = 0;
 
 	setup(&r, &p, 7);
-	/* This microbatch is at its loss, so it is past the forward pass */
+	/* This microbatch has reached its loss, so it is past the forward pass */
 	r.microbatches[2].passed = 4;
 	while ((id = routes_unswap(&r)) >= 0) {
 		const struct microbatch *m = &r.microbatches[id];
@@ -322,7 +325,7 @@ TEST(unswapping_ends)
 
 /* ---- around a cut link ---- */
 
-/* The tasks that each node began and ended, recorded here independently of the routes. */
+/* The tasks that each node began and ended, recorded without the help of the routes. */
 struct story {
 	bool began[NODES][N][3], ended[NODES][N][3]; /* TASK_FORWARD, TASK_LOSS, TASK_BACKWARD */
 	bool counted[NODES][N];
@@ -336,8 +339,8 @@ static enum task_kind kind_at(const struct microbatch *m, uint32_t t)
 				      : TASK_BACKWARD;
 }
 
-/* Returns the position that the microbatch can run next: first work that a substitute owes, then
- * the next task of its chain. */
+/* Returns the chain position that the microbatch can run next: first a position that a substitute
+ * owes, then the next task of its chain. */
 static uint32_t next_of(const struct microbatch *m)
 {
 	for (uint32_t t = 0; t < m->passed; t++)
@@ -375,8 +378,8 @@ static void step(struct routes *r, struct story *s, uint32_t id)
 	}
 }
 
-/* Returns true if an output still has to pass between the two nodes, because its receiver has not
- * begun its task. */
+/* Returns true if an output still has to be sent between the two nodes, because its receiver has
+ * not begun the task that needs it. */
 static bool has_to_pass(const struct story *s, const struct microbatch *m, uint16_t a, uint16_t b)
 {
 	for (uint32_t t = 0; t < 2 * m->route.n_hops; t++) {
@@ -485,7 +488,7 @@ static bool cut(struct routes *r, struct story *s, struct cluster *c, uint16_t a
 			forget_story(s, i);
 		if (s->running[i] >= 0 && routes_node_at(&was[i], (uint32_t)s->running[i]) !=
 						  routes_node_at(m, (uint32_t)s->running[i]))
-			s->running[i] = -1; /* the node's work there is useless */
+			s->running[i] = -1; /* the work that this node has begun is useless */
 		for (int kind = 0; kind < 3; kind++)
 			s->began[m->route.nodes[m->replaced]][i][kind] =
 				s->ended[m->route.nodes[m->replaced]][i][kind] = false;
@@ -533,6 +536,6 @@ TEST(any_links_may_be_cut)
 		cluster_free(c);
 		free(s);
 	}
-	/* Both outcomes must have occurred often */
+	/* Both outcomes must have occurred often enough to be tested */
 	assert_true(cuts > 1000 && none > 10 && none < cuts / 2);
 }

@@ -1,5 +1,5 @@
 /* server_test.c - real clients of the HTTP server: clients that scrape, clients that are silent,
- * and clients that send nonsense. The test plays the controller's loop. */
+ * and clients that send nonsense. The test takes the part of the controller's loop. */
 #include "controller/monitor/server.h"
 
 #include <errno.h>
@@ -133,7 +133,7 @@ TEST(health_fails_once_the_loop_stands_still)
 	server_turn(s, clock_monotonic_us() - 60000000);
 	ask_raw(s, request, answer);
 	assert_non_null(strstr(answer, " 503 "));
-	/* The last view of a loop that hangs is not served as the present state. */
+	/* When the loop hangs, the server must not serve its last view as the present state. */
 	ask_raw(s, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", answer);
 	assert_non_null(strstr(answer, " 503 "));
 	ask_raw(s, "GET /status HTTP/1.1\r\nHost: x\r\n\r\n", answer);
@@ -174,7 +174,8 @@ TEST(silent_clients_hold_their_places_for_a_limited_time_and_never_the_loop)
 	views_fill(server_next_view(s));
 	while (!server_publish(s))
 		usleep(1000);
-	/* The server may accept a connection only after this turn, so several turns are needed. */
+	/* The server may accept a connection only after this turn, so the test takes several
+	 * turns. */
 	for (int i = 0; i < SILENT; i++) {
 		ssize_t n;
 

@@ -1,6 +1,6 @@
-/* shared_card_test.c - agents that share a GPU are planned as sharing it. The prediction is
- * compared with a simulation in which the running tasks of a GPU progress at equal parts of its
- * speed. */
+/* shared_card_test.c - predictions for agents that share a GPU. The planner's prediction is
+ * compared with an independent simulation, in which the running tasks of a GPU progress at equal
+ * shares of its speed. */
 
 #include <math.h>
 #include <stdio.h>
@@ -16,8 +16,9 @@ enum { MOST = 6 };
 
 /* The stages of a run's agents, and the GPU of each. */
 struct layout {
-	int agents, stages, microbatches; /* microbatches of each data node */
-	int card_of[MOST]; /* -1: a CPU */
+	/* microbatches: number of each data node's microbatches */
+	int agents, stages, microbatches;
+	int card_of[MOST]; /* number of each agent's GPU; -1: a CPU */
 	uint32_t cores;
 	double delay_s;
 };
@@ -64,7 +65,9 @@ static struct controller *controller_of(const struct layout *l)
 /* ---- the independent simulation ---- */
 
 struct task {
-	int before, node_before; /* the tasks that end earlier: -1: none */
+	/* previous task of the microbatch and previous task of the node, which must end first; -1:
+	 * none */
+	int before, node_before;
 	int node, microbatch, position;
 	double left_s, ready_s;
 	bool runs, has_ended;
@@ -77,7 +80,7 @@ static int find_position(const struct plan *p, const struct sim_task *t)
 	return t->kind == TASK_FORWARD ? t->hop : t->kind == TASK_LOSS ? hops : 2 * hops - t->hop;
 }
 
-/* Takes the order of the trace, and the times of the tasks from the cluster. */
+/* Makes the tasks in the order of the trace, with the times from the cluster. */
 static struct task *tasks_of(const struct cluster *c, const struct plan *p,
 			     const struct simulation *s)
 {
@@ -108,7 +111,7 @@ static bool may_run(const struct task *tasks, const struct task *t)
 	       (t->node_before < 0 || tasks[t->node_before].has_ended);
 }
 
-/* Returns the speed of a task: its part of the GPU. */
+/* Returns the speed of a task: its share of the GPU. */
 static double speed_of(const struct layout *l, const struct task *tasks, int n,
 		       const struct task *t)
 {
@@ -119,7 +122,7 @@ static double speed_of(const struct layout *l, const struct task *tasks, int n,
 	return l->card_of[t->node] < 0 ? 1 : 1.0 / on_card;
 }
 
-/* Lets time pass until a task ends or an input arrives. Returns the new time. */
+/* Advances the time until a task ends or an input arrives. Returns the new time. */
 static double step(const struct layout *l, struct task *tasks, int n, double now_s)
 {
 	double least_s = INFINITY, speeds[1024];
@@ -168,8 +171,8 @@ static double shared_s(const struct layout *l, const struct cluster *c, const st
 
 /* ---- tests ---- */
 
-/* Gives the iteration as planned with each agent alone, as planned when the GPUs are known, and as
- * the independent simulation has it. */
+/* Predicts the iteration time in three ways. alone_s: planned as if each agent had its own GPU.
+ * planned_s: planned with the shared GPUs. really_s: by the independent simulation. */
 static void predict_all(const struct layout *l, double *alone_s, double *planned_s,
 			double *really_s)
 {

@@ -1,5 +1,5 @@
 /* shared_machines_test.c - what the controller concludes from the processor times in heartbeats:
- * whether other programs share a machine, and that it reports this once. */
+ * whether other programs share a machine. It reports this once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,8 +25,8 @@ static struct controller *on_one_machine(void **state)
 	return c;
 }
 
-/* Lets that many seconds pass, in which each agent of the machine runs and waits for these shares
- * of the time. */
+/* Lets some seconds pass. In this time each agent of the machine runs, and waits for a processor,
+ * for these shares of the time. */
 static void pass(struct controller *c, double runs, double waits, int seconds)
 {
 	for (int i = 0; i < 10 * seconds; i++) {
@@ -64,7 +64,7 @@ static unsigned shown(const struct controller *c, int node)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* Each agent has a GPU of 140 GB, on a machine with 1,000 GB. */
+/* Each agent has its own GPU of 140 GB, on a machine with 1,000 GB. */
 FIXTURE_TEST(agents_of_a_machine_divide_the_memory_of_what_they_share)
 {
 	struct controller *c = on_one_machine(state);
@@ -85,7 +85,7 @@ FIXTURE_TEST(agents_of_a_machine_divide_the_memory_of_what_they_share)
 	for (int i = 0; i < AGENTS; i++)
 		c->members.list[i].hello.machine_bytes = 120000000000;
 	assert_true(members_memory(&c->members, first) == 120e9 / AGENTS);
-	/* An agent on another machine takes no part of this machine's memory. */
+	/* An agent on another machine does not share this machine's memory. */
 	strcpy(c->members.list[3].hello.machine, "two");
 	assert_true(members_memory(&c->members, first) == 120e9 / (AGENTS - 1));
 }
@@ -110,7 +110,7 @@ FIXTURE_TEST(agents_beside_other_programs_wait)
 	assert_int_equal(shown(c, 0), 0);
 }
 
-/* Agents that use the whole machine wait for one another. The pace in the plan already contains
+/* Agents that use the whole machine wait for one another. The pace in the plan already includes
  * this wait. */
 FIXTURE_TEST(agents_that_fill_their_machine_do_not_share_it)
 {

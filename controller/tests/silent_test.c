@@ -1,6 +1,6 @@
 /* silent_test.c - runs a whole controller with simulated agents. Some agents live and work, but
- * ignore one kind of message: orders to restore a stage, or questions which gradients they counted.
- * The run must not wait for these agents forever. */
+ * ignore one kind of message: orders to restore a stage, or questions about the gradients that they
+ * counted. The run must not wait for these agents forever. */
 
 #include <stdio.h>
 #include <string.h>
@@ -51,12 +51,12 @@ static void run_continues(struct world *w)
 	WORLD_UNTIL(w, all_awake_live(w) && w->console.committed >= enough);
 }
 
-/* Once a checkpoint exists, replaces the processes of S2, so that no node holds the stage's
+/* Replaces the processes of stage S2 once a checkpoint exists. No node then holds the stage's
  * weights. */
 static void lose_a_stage(struct world *w)
 {
 	WORLD_UNTIL(w, journal_has(w, "checkpoint of it5"));
-	/* If the checkpoint is of the last commit, the run does not go back. */
+	/* If the checkpoint were of the last commit, the run would not go back. */
 	WORLD_UNTIL(w, w->console.committed > 5);
 	for (int i = 0; i < PLAYERS; i++)
 		if (w->players[i].stage == 2)
@@ -90,7 +90,7 @@ static bool anyone_failed(const struct world *w)
 }
 
 /* Stage S2 is lost and can only be read from the checkpoint. Soon every other stage has only one
- * node left, so only the nodes of S2 can be asked. */
+ * node left, so only the nodes of S2 can be asked to read it. */
 FIXTURE_TEST(all_nodes_are_asked_again)
 {
 	struct world *w = *state;
@@ -110,8 +110,8 @@ FIXTURE_TEST(all_nodes_are_asked_again)
 	run_continues(w);
 }
 
-/* Waits for the middle of an iteration that is two after a checkpoint. Nodes that are not lost have
- * passed the checkpoint. */
+/* Waits for the middle of the second iteration after a checkpoint. Nodes that are not lost then
+ * have newer weights than the checkpoint. */
 static void between_checkpoints(struct world *w)
 {
 	w->waits = w->console.committed / 5 * 5 + 13;
@@ -120,8 +120,8 @@ static void between_checkpoints(struct world *w)
 	w->waits = 0;
 }
 
-/* No node can read the file of stage S0, and its neighbours cannot rebuild it. The run waits for a
- * new process that can read the file. */
+/* No node can read the file of stage S0, and its neighbours cannot rebuild the stage. The run waits
+ * for a new process that can read the file. */
 FIXTURE_TEST(a_new_process_may_have_the_file)
 {
 	struct world *w = *state;
@@ -195,8 +195,8 @@ FIXTURE_TEST(the_last_node_of_a_stage_reads_last)
 
 #define UNSAVED(name) TEST_WITH(name, world_open_unsaved, world_close)
 
-/* There is neither a copy nor a checkpoint. The stage would be rebuilt from its neighbours, but its
- * suspended nodes return first. */
+/* No copy and no checkpoint exist, so the stage would be rebuilt from its neighbours. Before that,
+ * its suspended nodes return. */
 UNSAVED(a_stage_whose_nodes_slept_is_not_rebuilt)
 {
 	struct world *w = *state;
@@ -214,8 +214,8 @@ UNSAVED(a_stage_whose_nodes_slept_is_not_rebuilt)
 	assert_false(journal_has(w, "averaged from its neighbours after"));
 }
 
-/* A new process has restored the stage from a copy, and has done none of the iteration in which the
- * stage was lost. */
+/* A new process has restored the stage from a copy. It has done no work in the iteration in which
+ * the stage was lost. */
 UNSAVED(a_stage_restored_by_a_new_process_restarts_the_iteration)
 {
 	struct world *w = *state;
@@ -233,7 +233,7 @@ UNSAVED(a_stage_restored_by_a_new_process_restarts_the_iteration)
 	assert_false(journal_has(w, "does not begin the iteration"));
 }
 
-/* The controller repeats the order only after pauses, so that orders and refusals do not flood the
+/* The controller pauses before it repeats the order, so that orders and refusals do not flood the
  * network. */
 UNSAVED(a_node_that_cannot_make_a_stage_is_asked_again)
 {
@@ -258,8 +258,8 @@ UNSAVED(a_node_that_cannot_make_a_stage_is_asked_again)
 	run_continues(w);
 }
 
-/* Leaves one node of stage S1, which is excluded because another node rejects its tensors. The
- * other nodes of S1 fall asleep in the same iteration. */
+/* Excludes one node of stage S1, whose tensors another node rejects, and makes the other nodes of
+ * S1 sleep in the same iteration. Returns the excluded node. */
 static int leave_one(struct world *w)
 {
 	struct msg report = { .type = MSG_TROUBLE };
@@ -306,8 +306,8 @@ UNSAVED(other_weights_of_an_excluded_node_are_not_used)
 	WORLD_UNTIL(w, journal_has(w, "averaged from its neighbours after it9"));
 }
 
-/* All nodes of stage S1 sleep while a new controller starts, for longer than it waits. Only these
- * nodes have the last commit of their stage. */
+/* All nodes of stage S1 sleep while a new controller starts, and for longer than it waits. Only
+ * these nodes have the last commit of their stage. */
 UNSAVED(a_node_that_slept_through_a_takeover_is_awaited)
 {
 	const char *options[] = { "--silence-ms", "3000", "--overdue-s", "60",
@@ -334,8 +334,8 @@ UNSAVED(a_node_that_slept_through_a_takeover_is_awaited)
 	assert_false(journal_has(w, "goes back"));
 }
 
-/* The other nodes of the stage have the sum, which contains this node's gradients. But the
- * controller must know which gradients these are. */
+/* The stage's sum contains this node's gradients, but the controller does not know yet which
+ * gradients these are. It must know before it commits. */
 FIXTURE_TEST(a_sum_waits_for_the_counts_of_a_silent_node)
 {
 	struct world *w = *state;

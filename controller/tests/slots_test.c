@@ -1,4 +1,5 @@
-/* slots_test.c - a node holds as many microbatches as its memory permits, also if it joins late. */
+/* slots_test.c - a node holds as many microbatches at once as its memory permits, also if it joins
+ * late. */
 #include "base/tests/test.h"
 #include "controller/joining/slots.h"
 #include "controller/members/capacity.h"
@@ -22,7 +23,8 @@ static void measure(struct controller *c)
 		c->members.list[i].hello.memory_bytes = 0;
 }
 
-/* Sets the node's free memory so that, after the share for other uses, n microbatches fit. */
+/* Sets the node's free memory so that n microbatches fit beside the stage and the share for other
+ * uses. */
 static void have_room(struct controller *c, double n)
 {
 	double bytes = capacity_stage_bytes(500000) +
@@ -43,12 +45,14 @@ FIXTURE_TEST(slots_follow_the_memory_of_the_node)
 		slots_settle(&c->members, &c->members.list[NODE]);
 		assert_int_equal(nodes[NODE].memory, n < MOST ? n : MOST);
 		assert_int_equal(c->run.cluster_as_given->nodes[NODE].memory, nodes[NODE].memory);
-		assert_int_equal(nodes[NODE - 1].memory, 4); /* as the fixture has it */
+		/* the number that the fixture has set */
+		assert_int_equal(nodes[NODE - 1].memory, 4);
 	}
 	have_room(c, 2.5);
 	slots_settle_all(&c->members);
 	assert_int_equal(nodes[NODE].memory, 2);
-	assert_int_equal(nodes[NODE - 1].memory, 4); /* it did not report its memory */
+	/* the node has not reported its memory, so its number stays */
+	assert_int_equal(nodes[NODE - 1].memory, 4);
 }
 
 /* Lets m join the machine "one", which has this much free memory. */
@@ -110,7 +114,7 @@ FIXTURE_TEST(numbers_that_are_given_stay)
 	slots_settle(&c->members, &c->members.list[NODE]);
 	assert_int_equal(c->run.cluster->nodes[NODE].memory, 4);
 	c->run.options.cluster.file = NULL;
-	c->run.options.cluster.time_scale = 1; /* emulated */
+	c->run.options.cluster.time_scale = 1; /* the network is emulated */
 	slots_settle(&c->members, &c->members.list[NODE]);
 	assert_int_equal(c->run.cluster->nodes[NODE].memory, 4);
 }

@@ -1,5 +1,5 @@
-/* spares_test.c - late nodes that are not needed wait as spares and take a lost node's place; nodes
- * that failed often are used last, also in the next run. */
+/* spares_test.c - late nodes that are not needed wait as spares, and replace lost nodes. Nodes that
+ * failed often are used last, also in the next run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@
 
 enum { NODE = 4, MANY = 3, DAY_S = 86400 };
 
-/* A list of admitted keys in its own folder, which the run uses in place of the fixture's list. */
+/* A list of admitted keys in its own folder. The run uses it instead of the fixture's list. */
 struct list {
 	char folder[32], path[64], failures[80];
 	struct keys_list *was;
@@ -44,7 +44,7 @@ static void list_end(struct list *l, struct controller *c)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* The counts of failures belong to keys, and outlive the controller. */
+/* The counts of failures belong to keys. The file keeps them when the controller ends. */
 FIXTURE_TEST(failures_are_remembered_by_key)
 {
 	struct controller *c = *state;
@@ -79,7 +79,7 @@ FIXTURE_TEST(failures_are_remembered_by_key)
 	list_end(&l, c);
 }
 
-/* Lines that are damaged or a day old do not count, and a file of another format is not changed. */
+/* Lines that are damaged or a day old do not count. A file of another format is not changed. */
 FIXTURE_TEST(only_recent_and_whole_lines_count)
 {
 	static const char key[] =
@@ -121,8 +121,8 @@ FIXTURE_TEST(only_recent_and_whole_lines_count)
 	list_end(&l, c);
 }
 
-/* A node that failed often waits while its stage has a better replica, and is used if the stage has
- * none. */
+/* A node that failed often waits while its stage has a better replica. If the stage has none, plans
+ * use the node. */
 FIXTURE_TEST(nodes_that_failed_often_are_used_last)
 {
 	struct controller *c = *state;
@@ -178,7 +178,8 @@ static void begin_waiting(struct controller *c, struct member *m)
 	c->run.plan = without;
 }
 
-/* A late node waits if as many nodes work as --agents asks for, and its stage has another one. */
+/* A late node waits if at least MIN other nodes work (--agents MIN..MAX), and its stage has another
+ * node. */
 FIXTURE_TEST(late_nodes_wait_if_enough_nodes_work)
 {
 	struct controller *c = *state;
@@ -191,7 +192,7 @@ FIXTURE_TEST(late_nodes_wait_if_enough_nodes_work)
 		m->move.use = USE_UNDECIDED;
 		spares_admit(&c->members, m);
 		assert_true(member_apply(&c->run, m, EVENT_ADMIT, ""));
-		/* The other five work. 1: the operator gave no MIN. */
+		/* The other five nodes work. least == 1: the operator gave no MIN. */
 		assert_int_equal(m->move.use == USE_SPARE, least > 1 && least < NODES);
 		assert_int_equal(spares_wait(&c->members, m), m->move.use == USE_SPARE);
 		failures_reason(m, why, sizeof(why));
@@ -200,7 +201,7 @@ FIXTURE_TEST(late_nodes_wait_if_enough_nodes_work)
 						 : "");
 	}
 	c->run.options.cluster.least_agents = 2;
-	m->state = MEMBER_READY; /* it was a replica before, and has changed its stage */
+	m->state = MEMBER_READY; /* the node was a replica before, and has changed its stage */
 	spares_admit(&c->members, m);
 	assert_int_equal(m->move.use, USE_ALWAYS);
 	m->move.use = USE_UNDECIDED;
@@ -209,10 +210,12 @@ FIXTURE_TEST(late_nodes_wait_if_enough_nodes_work)
 					 member_stage(&c->run, m))
 			c->members.list[i].state = MEMBER_DEAD;
 	spares_admit(&c->members, m);
-	assert_int_equal(m->move.use, USE_UNDECIDED); /* its stage has no other node */
+	/* the node's stage has no other node, so plans need it */
+	assert_int_equal(m->move.use, USE_UNDECIDED);
 }
 
-/* The death of a node that computes brings the spare of its stage into use, and no other. */
+/* When a node that computes dies, the spare of its stage replaces it, and other spares still
+ * wait. */
 FIXTURE_TEST(a_spare_takes_the_place_of_a_lost_node)
 {
 	struct controller *c = *state;
@@ -227,7 +230,8 @@ FIXTURE_TEST(a_spare_takes_the_place_of_a_lost_node)
 	assert_ptr_equal(spares_for(&c->members, gone), m);
 	assert_null(spares_for(&c->members, elsewhere));
 	spares_replace(&c->members, elsewhere);
-	spares_replace(&c->members, m); /* a spare is lost, not a node that computes */
+	/* the lost node is a spare itself, so no spare replaces it */
+	spares_replace(&c->members, m);
 	assert_true(spares_wait(&c->members, m));
 
 	assert_true(member_apply(&c->run, gone, EVENT_LOST, "a test"));
@@ -237,7 +241,8 @@ FIXTURE_TEST(a_spare_takes_the_place_of_a_lost_node)
 	assert_int_equal(gone->move.use, USE_UNDECIDED);
 }
 
-/* A node that the operator marks, or that drains, may die before the next plan. */
+/* A node that the operator marks, or that drains, may die before the next plan. Only one spare
+ * replaces it. */
 FIXTURE_TEST(one_loss_takes_one_spare)
 {
 	struct controller *c = *state;
@@ -251,7 +256,7 @@ FIXTURE_TEST(one_loss_takes_one_spare)
 	assert_true(member_apply(&c->run, gone, EVENT_LOST, "a test"));
 	loop_act(&c->iteration);
 	assert_true(spares_wait(&c->members, second));
-	c->run.epoch++; /* the node has returned, is in the next plan, and is lost again */
+	c->run.epoch++; /* the node has returned, is in the next plan, and is lost a second time */
 	spares_replace(&c->members, gone);
 	assert_int_equal(second->move.use, USE_ALWAYS);
 }

@@ -89,7 +89,8 @@ FIXTURE_TEST(speeds_and_links_are_those_of_the_cluster)
 	assert_int_equal(f->n_nodes, NODES);
 	assert_true(fabs(f->entries[0].flop_per_s / f->entries[SLOW].flop_per_s / slower - 1) <
 		    1e-9);
-	/* The forward pass of a third of the layers takes as long as the cluster says. */
+	/* A stage with a third of the layers takes as long for a forward pass as the cluster
+	 * says. */
 	assert_true(fabs(q->shape.batch * 4 * q->shape.layer_flop / f->entries[0].flop_per_s /
 				 forward_s - 1) < 1e-9);
 	assert_true(fabs(f->latency_s[1] + bytes / f->bandwidth[1] - delay_s) < 1e-9);

@@ -1,5 +1,5 @@
 /* stall_detector_test.c - when hanging nodes count as dead, and when an iteration restarts. The
- * test itself calls for each look of the detector. */
+ * test itself calls each check ("look") of the detector. */
 
 #include <stdlib.h>
 
@@ -17,9 +17,9 @@
 
 enum { LOOK_US = 250000 };
 
-/* Six replicas in two stages. The longest task takes 0.2 s and the longest link delay, from the
- * last node to the first, is 0.05 s. The limit is 10 s plus 20 times the sum of both, in all 15
- * s. */
+/* Returns a controller with six replicas in two stages. The longest task takes 0.2 s, and the
+ * longest link delay, from the last node to the first, is 0.05 s. The time limit is 10 s plus 20
+ * times the sum of both: 15 s. */
 static struct controller *made(void)
 {
 	struct controller *c = bare_controller(cluster_alloc(NODES, 2, false), 2);
@@ -42,7 +42,7 @@ static struct controller *made(void)
 	return c;
 }
 
-/* Heartbeats report that node 1 receives `got` bytes a second. */
+/* Heartbeats report that node 1 receives `got` bytes in each second. */
 static void moves(struct controller *c, uint64_t got)
 {
 	for (uint32_t i = 0; i < NODES; i++) {
@@ -88,7 +88,7 @@ TEST(slow_tasks_have_time)
 {
 	struct controller *c = made();
 
-	/* The node's tasks take a real second, whatever the plan predicts */
+	/* The node's tasks take one real second each, although the plan predicts less */
 	c->members.list[2].compute.forward_s = 1;
 	assert_false(hung_after(c, 120));
 	assert_true(hung_after(c, 1));
@@ -163,7 +163,7 @@ TEST(a_node_that_reports_a_running_task_is_dropped)
 	bare_free(c);
 }
 
-/* Makes n looks, with heartbeats from all nodes except `silent`. */
+/* Makes n checks, with heartbeats from all nodes except `silent`. */
 static void looks(struct controller *c, int n, uint32_t silent)
 {
 	for (int i = 0; i < n; i++) {
@@ -176,7 +176,7 @@ static void looks(struct controller *c, int n, uint32_t silent)
 	}
 }
 
-/* According to their last heartbeats all nodes are at rest, but one heartbeat may be outdated. */
+/* The last heartbeats of all nodes report rest, but one of these heartbeats may be outdated. */
 TEST(a_node_that_is_not_heard_may_be_busy)
 {
 	struct controller *c = made();
@@ -190,7 +190,7 @@ TEST(a_node_that_is_not_heard_may_be_busy)
 	bare_free(c);
 }
 
-/* A restart would be too early, because messages on their way may still arrive. */
+/* Messages may still be on their way over the link, so a restart would be too early. */
 TEST(a_link_that_may_be_cut_is_awaited)
 {
 	struct controller *c = made();
@@ -224,7 +224,7 @@ TEST(a_microbatch_may_wait_for_a_slot)
 	bare_free(c);
 }
 
-/* Node n02 reports one of the three states of tasks for which the others wait. */
+/* Makes n02 report a running, queued or unsent task, for which the others wait. */
 static void report_tasks(struct controller *c, int what)
 {
 	struct msg_heartbeat *b = &c->members.list[2].beat;
@@ -254,8 +254,8 @@ TEST(each_kind_of_work_gives_more_time)
 	}
 }
 
-/* After a commit, every node makes its step at the same time, and no other work is done. A node
- * that missed the commit makes no step. */
+/* After a commit, all nodes make their step at the same time and do nothing else. A node that
+ * missed the commit makes no step. */
 TEST(a_node_that_makes_its_step_is_not_dropped)
 {
 	struct controller *c = made();
@@ -303,7 +303,7 @@ TEST(all_hanging_nodes_are_dropped)
 	bare_free(c);
 }
 
-/* n02 has not begun the iteration, so it is not at rest. But it has no work to report. */
+/* n02 has not begun the iteration, so it is not at rest, but it reports no work. */
 TEST(without_reported_work_the_iteration_restarts)
 {
 	struct controller *c = made();
@@ -325,7 +325,8 @@ TEST(a_majority_is_not_dropped)
 
 	for (int i = 0; i < 4; i++)
 		c->members.list[i].beat.running = 1;
-	assert_true(stall_drop_hanging(&c->members)); /* all nodes get the same time again */
+	/* no node is dropped, and all nodes get the full time again */
+	assert_true(stall_drop_hanging(&c->members));
 	for (int i = 0; i < NODES; i++)
 		assert_false(out(c, i));
 	assert_false(hung_after(c, 60));
@@ -353,7 +354,7 @@ TEST(a_big_sum_has_time)
 	bare_free(c);
 }
 
-/* Each replica waits for another one, so none of them is itself late. */
+/* Each replica waits for another replica, so the controller cannot tell which one is late. */
 TEST(sums_that_wait_for_each_other_restart)
 {
 	struct controller *c = made();
@@ -376,8 +377,8 @@ TEST(sums_that_wait_for_each_other_restart)
 	bare_free(c);
 }
 
-/* All replicas have their sums after a second, but n04 lacks the sum for its standby copy of the
- * first stage. The sums of n00 and n01 differ, so the sums restart once the copy is dropped. */
+/* All replicas have their sums after a second. n04 lacks the sum for its standby copy of the first
+ * stage. The sums of n00 and n01 differ, so the sums restart once the copy is dropped. */
 static struct controller *waiting_for_a_copy(void)
 {
 	static uint64_t no_slices[1];
@@ -399,7 +400,7 @@ static struct controller *waiting_for_a_copy(void)
 	return c;
 }
 
-/* Looks every each_us until the copy is dropped. Returns the number of looks. */
+/* Makes a check every each_us until the copy is dropped. Returns the number of checks. */
 static int looks_for(struct controller *c, int64_t each_us)
 {
 	int looks = 0;

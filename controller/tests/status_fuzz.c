@@ -1,5 +1,5 @@
-/* libFuzzer: feeds arbitrary bytes, as a controller's answer, to skippipe status, which prints the
- * status on a screen. */
+/* status_fuzz.c - libFuzzer target: arbitrary bytes as a controller's answer to skippipe status,
+ * which prints the status on a screen. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		fclose(to);
 		for (size_t i = 0; i < n; i++)
 			if ((unsigned char)screen[i] < 0x20 && screen[i] != '\n')
-				abort(); /* a text has reached the terminal without being cleaned */
+				abort(); /* a control character has reached the terminal */
 		free(screen);
 		(void)report_health(status);
 		json_decref(status);

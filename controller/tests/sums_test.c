@@ -1,5 +1,5 @@
-/* sums_test.c - orders to sum are sent with the start if links are measured, and become void after
- * a reroute. */
+/* sums_test.c - if links are measured, orders to sum are sent with the start. They become void
+ * after a reroute. */
 
 #include "base/tests/test.h"
 #include "controller/iteration/commit.h"
@@ -74,8 +74,8 @@ FIXTURE_TEST(without_measured_links_sums_wait)
 	assert_int_equal(c->iteration.summing[1], DATA);
 }
 
-/* All stages but one report their sums before the last gradient is counted. The controller does not
- * order these early sums again. */
+/* All stages except one report their sums before the last gradient is counted. The controller does
+ * not order these sums again. */
 FIXTURE_TEST(early_sums_are_committed)
 {
 	struct controller *c = order_ahead(state);
@@ -96,7 +96,7 @@ FIXTURE_TEST(early_sums_are_committed)
 	assert_int_equal(c->run.committed, 1);
 }
 
-/* A node that reports its sum before it has reported all its counts is excluded. */
+/* A node reports its sum before all its counts. The controller excludes this node. */
 FIXTURE_TEST(a_sum_without_a_gradient_excludes_the_node)
 {
 	struct controller *c = order_ahead(state);
@@ -122,7 +122,7 @@ FIXTURE_TEST(new_routes_make_the_sums_void)
 	assert_int_equal(c->iteration.summing[0] + c->iteration.summing[1], 0);
 	assert_int_equal(count_in_sums(c), 0);
 	assert_true(c->iteration.reduce_attempt > attempt);
-	tell_sum(c, idle, attempt); /* the report was sent before the reroute arrived */
+	tell_sum(c, idle, attempt); /* the node sent this report before the reroute arrived */
 	assert_false(c->members.list[idle].sum.is_done);
 	assert_true(member_is_replica(&c->members.list[idle]));
 }

@@ -1,6 +1,7 @@
-/* under_way.c - for tests: builds a controller with an iteration under way, and reports to it.
+/* under_way.c - for tests: builds a controller with an iteration under way, and makes nodes report
+ * to it.
  *
- * With it, tests of single modules need no agents, no process and no clock. */
+ * Tests of single modules then need no agents, no process and no clock. */
 
 #include <stdio.h>
 #include <stdlib.h>

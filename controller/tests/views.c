@@ -1,5 +1,5 @@
-/* A view with a value in each field that monitors show. Its texts have every character that the
- * formats have to escape. */
+/* views.c - a view with a value in each field that monitors show. Its texts have every character
+ * that the formats have to escape. */
 #include "controller/tests/views.h"
 
 #include <stdio.h>

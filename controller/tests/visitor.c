@@ -1,5 +1,5 @@
-/* visitor.c - for tests: starts a whole controller as a process, and connects visitors to it in the
- * way of consoles, watchers or agents. In this way tests check the program itself. */
+/* visitor.c - for tests: starts a whole controller as a process, and connects visitors that act as
+ * consoles, watchers or agents. Tests can thus check the program itself. */
 #include "controller/tests/visitor.h"
 
 #include <fcntl.h>
@@ -88,8 +88,8 @@ void visitor_turn(struct visitor *v)
 	}
 }
 
-/* The controller reads its key list a few times a second. Until then it refuses keys that were just
- * admitted. */
+/* The controller reads its list of keys a few times a second. Until then it refuses keys that were
+ * just admitted. */
 void visitor_come_in(struct visitor *v, struct visitor *other)
 {
 	UNTIL(v, other, v->up);
@@ -133,8 +133,8 @@ int32_t visitor_command(struct visitor *v, enum command_verb verb, int64_t value
 
 /* ---- the controller ---- */
 
-/* The controller's output goes to a file. If it went to a pipe that no process reads, the
- * controller would block. */
+/* The controller's output goes to a file, because a pipe that no process reads would block the
+ * controller. */
 static void read_address(struct door *d, const char *log)
 {
 	int64_t give_up = clock_monotonic_us() + TEST_PATIENCE_US;
@@ -184,7 +184,8 @@ static void start(struct door *d, const char *how, const char *const *options)
 	d->pid = fork();
 	assert_true(d->pid >= 0);
 	if (d->pid == 0) {
-		/* If an assertion fails, the test ends at once and the controller with it */
+		/* If an assertion fails, the test's process ends, and this ends the controller,
+		 * too */
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		dup2(to, STDERR_FILENO);
 		execv(program, (char *const *)args);

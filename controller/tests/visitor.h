@@ -21,12 +21,12 @@ struct door {
 	pid_t pid;
 };
 
-/* Starts the controller. options: command line of the program, ended by NULL; --run-dir and keys
- * are added. */
+/* Starts the controller. options: further options of the program, ended by NULL; this function adds
+ * --run-dir and keys. */
 struct door *door_new(const char *const *options);
 int door_free(struct door *d); /* Ends the controller. */
-/* Kills the controller and starts another, which resumes the run at the same address. options:
- * as for door_new. */
+/* Kills the controller and starts another controller, which resumes the run at the same address.
+ * options: as for door_new. */
 void door_restart(struct door *d, const char *const *options);
 bool door_alive(const struct door *d);
 
@@ -36,12 +36,12 @@ struct visitor {
 	struct post *post;
 	post_peer_id to;
 	bool up, synced, refused;
-	uint32_t restarts; /* how often the visitor has found a new controller */
+	uint32_t restarts; /* how often the visitor has connected to a restarted controller */
 	enum link_reason reason;
 	uint64_t answered;
 	int32_t status;
-	char journal[1 << 16]; /* text of all received journal lines, one a line */
-	uint64_t committed;    /* number of commits reported to consoles */
+	char journal[1 << 16]; /* the text of all journal lines received so far */
+	uint64_t committed;    /* number of commits that the controller has reported to consoles */
 	/* Called with every message; NULL: nothing is called */
 	void (*hear)(void *context, const struct msg *m);
 	void *context;
@@ -49,11 +49,11 @@ struct visitor {
 
 /* Makes a visitor. role 0: its key is not admitted. */
 void visitor_new(struct visitor *v, struct door *d, enum keys_role role, const char *name);
-/* Makes a visitor that is another process with the key of v. */
+/* Makes a visitor that acts as a second process with the key of v. */
 void visitor_clone(struct visitor *clone, const struct visitor *v, struct door *d);
 void visitor_free(struct visitor *v);
 void visitor_turn(struct visitor *v);
-/* Connects until the controller admits the visitor. other: another visitor that gets turns
+/* Connects until the controller admits the visitor. other: another visitor that takes turns
  * meanwhile, or NULL. */
 void visitor_come_in(struct visitor *v, struct visitor *other);
 void visitor_send(struct visitor *v, const struct msg *m, enum post_flags flags);
@@ -61,7 +61,7 @@ void visitor_attach(struct visitor *v); /* Attaches as a console. */
 /* Sends the command. Returns the status in the controller's reply. */
 int32_t visitor_command(struct visitor *v, enum command_verb verb, int64_t value);
 
-/* Lets v take turns (and w, unless w is NULL) until the condition holds. */
+/* Makes v (and w, unless w is NULL) take turns until the condition holds. */
 #define UNTIL(v, w, condition) \
 	do { \
 		int64_t give_up_ = clock_monotonic_us() + TEST_PATIENCE_US; \

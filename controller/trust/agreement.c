@@ -2,9 +2,10 @@
  * for data nodes the corpus.
  *
  * After a commit, every replica reports the hash of its weights. All replicas of a stage started
- * from the same weights and added the same sum, so in a replica with another hash a bit has
- * flipped. The weights of the majority count as right. A replica that differs is dropped like a
- * dead node, and rejoins once it has fetched the right weights. The second time it is excluded.
+ * from the same weights and added the same sum. If a replica has another hash, a bit of its weights
+ * has flipped. The weights of the majority count as right. A replica that differs is dropped like a
+ * dead node, and rejoins once it has fetched the right weights. If it differs a second time, it is
+ * excluded.
  *
  * Everything that a dropped replica computed in the iteration under way used wrong weights, and
  * other nodes may have used its results. The iteration therefore restarts. A replica reports its
@@ -35,7 +36,8 @@ struct votes {
 	uint64_t hash[2 * MSG_NODES];
 	uint32_t n, of[2 * MSG_NODES];
 	int stage;
-	uint64_t iteration; /* the iteration after which nodes computed these hashes */
+	/* the iteration after which nodes computed these hashes of their weights */
+	uint64_t iteration;
 };
 
 static void vote_for(struct votes *v, uint64_t hash)
@@ -66,8 +68,8 @@ static bool reports_hash(const struct run *run, const struct member *m, int stag
 	       m->weights.iterations == run->committed && m->weights.hash != 0;
 }
 
-/* Counts the hashes that replicas and standby copies report. A node that has only a copy is not
- * counted as a replica. */
+/* Counts the hashes that replicas and standby copies report. A node with only a copy does not add
+ * to the number of replicas. */
 static struct votes count_votes(const struct members *members, int stage)
 {
 	struct votes v = { .n = 0, .stage = stage };
@@ -81,8 +83,8 @@ static struct votes count_votes(const struct members *members, int stage)
 	return v;
 }
 
-/* Returns true if more nodes report the hash of m's weights than that of the best candidate so far.
- * On a tie the lower node number wins, because nodes are visited in order. */
+/* Returns true if more nodes report the hash of m's weights than report that of `best`. On a tie
+ * the lower node number wins, because the caller visits nodes in ascending order. */
 static bool is_better(const struct votes *v, const struct member *m, const struct member *best)
 {
 	return !best || votes_for(v, m->weights.hash) > votes_for(v, best->weights.hash);
@@ -143,7 +145,7 @@ static bool is_settled(const struct members *members, const struct votes *v, uin
 	return missing == 0 || votes_for(v, hash) > others + missing;
 }
 
-/* Checks copies that were reported before there was a hash to compare them with. */
+/* Checks the standby copies whose hash was reported before the hash of the stage was known. */
 static void check_copies(struct members *members, int stage)
 {
 	for (uint32_t i = 0; i < members->n; i++)
@@ -198,7 +200,7 @@ bool agreement_check_joiner(struct members *members, struct member *m)
 	record_forget_hash(members->run, m->id, (uint8_t)member_stage(members->run, m),
 			   m->weights.iterations, m->weights.hash);
 	member_apply(members->run, m, EVENT_WAIT, "holds other weights than its stage");
-	/* the weights were read from this copy */
+	/* the replica read its weights from this copy */
 	if (m->copy.stage == member_stage(members->run, m))
 		copies_fetch_again(members, m);
 	return false;
@@ -318,7 +320,8 @@ static void agree_stage(struct members *members, int stage)
 	}
 }
 
-/* Decides the run's corpus by the majority of the ready data nodes, whoever joined first. */
+/* Sets the run's corpus to the one that most ready data nodes read. The order of joining does not
+ * matter. */
 static void agree_corpus(struct members *members)
 {
 	const struct member *best = NULL;
@@ -391,7 +394,7 @@ bool agreement_same_sum(const struct reported_sum *a, const struct reported_sum 
 	       (a->n == 0 || memcmp(a->slices, b->slices, a->n * sizeof(*a->slices)) == 0);
 }
 
-/* Collects replicas before copies, so that on a tie a replica's sum wins. */
+/* Collects replicas before standby copies, so that a replica's sum wins a tie. */
 static uint32_t collect_sums(struct members *members, int stage, struct sum_report *reports)
 {
 	uint32_t n = 0;
@@ -436,7 +439,7 @@ void agreement_sums(struct members *members, int stage)
 	uint32_t n = collect_sums(members, stage, reports);
 	const struct reported_sum *right = majority_sum(reports, n);
 
-	/* The sums restart even if the only different sum came from a node that has left. */
+	/* Even if the only different sum came from a node that has left, the sums restart. */
 	members->run->requests.restart_sums = true;
 	for (uint32_t i = 0; i < n; i++) {
 		struct member *m = reports[i].m;

@@ -14,13 +14,13 @@ struct reported_sum;
 void agreement_check_hash(struct members *members, const struct member *reporter);
 /* Called when the node reports that its weights have changed without a commit. */
 void agreement_weights_changed(struct members *members, struct member *m);
-/* Returns true if the node may join, because its weights are the stage's. Otherwise it must fetch
- * them again. */
+/* Returns true if the node may join because its weights have the hash of the stage. Otherwise the
+ * node must fetch the weights again. */
 bool agreement_check_joiner(struct members *members, struct member *m);
-/* Called before the first iteration, and after a controller restart. Decides the run's corpus, and
- * makes nodes whose weights are not the majority's wait until they have fetched them. */
+/* Called before the first iteration, and after a controller restart. Decides the run's corpus. A
+ * node whose weights differ from the majority's waits until it has fetched the right weights. */
 void agreement_before_start(struct members *members);
-/* Compares copies that were reported before the stages were assigned. */
+/* Compares the standby copies that were reported before the stages were assigned. */
 void agreement_check_copies(struct members *members);
 /* Returns true if, for some stage, the weights of all connected nodes contradict the hashes
  * recorded for the last commit. Used after a controller restart. */

@@ -1,11 +1,11 @@
 /* exclude.c - takes a node out of the run because of data that it sent, until the operator recovers
  * it.
  *
- * An admitted agent is trusted to be honest, but its memory, its device or its program may be
- * faulty. An agent that breaks the protocol, or sends numbers that no computation yields, would do
- * so again after a restart. The controller therefore marks the node failed, as an operator can, and
- * the other agents forget its key. If several nodes compute such numbers from the same weights, the
- * weights are the cause, and the run ends without blaming a node. */
+ * The controller trusts an admitted agent to be honest, but its memory, its device or its program
+ * may be faulty. An agent that breaks the protocol, or sends numbers that no computation yields,
+ * would do so again after a restart. The controller therefore marks the node failed, as an operator
+ * can, and the other agents forget its key. If several nodes compute such numbers from the same
+ * weights, the weights are the cause, and the run ends without blaming a node. */
 #include "controller/trust/exclude.h"
 
 #include <stdio.h>
@@ -20,12 +20,12 @@ void exclude_member(struct members *members, struct member *m, const char *why)
 {
 	/* The sums may contain wrong numbers from this node */
 	members->run->requests.restart_sums = true;
-	/* Without this, the end of the drain would clear the mark */
+	/* If the node drained, the end of the drain would clear the mark */
 	member_drain(members, m, DRAIN_NOT);
 	member_mark(members, m, true);
 	member_shun(members, m, true);
 	member_apply(members->run, m, EVENT_LOST, why);
-	/* The node's process still runs, so it is barred */
+	/* The node's process still runs, so its state becomes FAILED instead of DEAD */
 	member_apply(members->run, m, EVENT_BAR, why);
 }
 
@@ -46,7 +46,7 @@ bool exclude_try_skipping(struct members *members, uint64_t epoch, const char *w
 
 	if (epoch == 0 || run->options.skip_bad_steps == 0)
 		return false;
-	/* Several nodes may report the numbers of one attempt, some of them after its end. */
+	/* Several nodes may report bad numbers of one attempt, even after the attempt has ended. */
 	if (epoch != run->epoch || b->skipped_epoch == epoch)
 		return true;
 	if (b->n_skipped == run->options.skip_bad_steps)

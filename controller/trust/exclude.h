@@ -11,19 +11,24 @@ struct member;
 
 /* Marks the node failed, requests new sums, and lets the other agents forget the node's key. */
 void exclude_member(struct members *members, struct member *m, const char *why);
-/* Excludes a replica that sent a number that no computation yields. Its work is repeated by another
- * replica. If a second replica sends such a number in the same iteration, or if no other replica
- * holds the stage, no node is at fault: the training has diverged, which ends the run. epoch: as in
+/* Excludes a replica that sent a number that no computation yields. Another replica repeats its
+ * work.
+ *
+ * If a second replica sends such a number in the same iteration, or if no other replica holds the
+ * stage, no node is at fault. The training has then diverged, and the run ends. epoch: as in
  * exclude_try_skipping, which this function calls first. */
 void exclude_for_number(struct members *members, struct member *m, uint64_t epoch,
 			const char *why);
-/* Repeats the iteration with the next data, if --skip-bad-steps allows one more repetition. epoch:
+/* Repeats the iteration with the next data, if --skip-bad-steps allows another repetition. epoch:
  * the epoch of the plan under which the numbers were computed; 0: the cause is not a number. what:
- * the numbers in question. Returns true if the caller need not act on the numbers, because the
- * iteration is repeated or because they belong to an attempt that was abandoned. */
+ * the numbers in question.
+ *
+ * Returns true if the caller need not act on the numbers, because the iteration is repeated or
+ * because the numbers belong to an abandoned attempt. */
 bool exclude_try_skipping(struct members *members, uint64_t epoch, const char *what);
-/* Ends the run because the numbers of this iteration are not finite or absurdly large. what: the
- * numbers in question. The excluded node of this iteration is no longer marked failed. */
+/* Ends the run because numbers of this iteration are not finite or are absurdly large. what: the
+ * numbers in question. Also removes the failed mark of the node that was excluded for such a number
+ * in this iteration, because the node is not at fault. */
 void training_diverged(struct members *members, const char *what);
 
 #endif

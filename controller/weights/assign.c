@@ -1,8 +1,9 @@
 /* assign.c - assigns a stage to a node.
  *
  * A node joins when a new run begins, after its process restarted, or when the controller lost
- * contact for a while. This module chooses the stage if none is fixed, and lets the node build the
- * stage from the seed, load its standby copy, or fetch the weights from another node first. */
+ * contact for a while. This module chooses the stage if the node has no fixed stage. It orders the
+ * node to build the stage from the seed, to load its standby copy, or to fetch the weights from
+ * another node first. */
 #include "controller/weights/assign.h"
 
 #include <string.h>
@@ -28,7 +29,7 @@ static bool has_room(const struct members *members, int stage)
 	return n < members->run->cluster->stages[stage];
 }
 
-/* Returns the number of the stage's replicas that did not fail often. */
+/* Returns the number of the stage's replicas that did not fail often (failures.c). */
 static uint32_t sound_replicas(const struct members *members, int stage)
 {
 	uint32_t n = 0;
@@ -42,10 +43,10 @@ static uint32_t sound_replicas(const struct members *members, int stage)
 	return n;
 }
 
-/* Returns the stage most in danger, which has the fewest sound replicas, for a node that has no
- * stage; -1: none. Stages whose sums this node would not delay are preferred. A full stage is
- * skipped unless an absent node has a place there, because no plan gives a stage more nodes than
- * the cluster does. */
+/* Returns a stage for a node that has none: the stage with the fewest sound replicas, because it is
+ * most in danger; -1: none. Stages whose sums this node would not delay are preferred. Plans give a
+ * stage at most as many nodes as the cluster does. A full stage is therefore skipped, unless m can
+ * take it instead of an absent node. */
 static int poorest_stage(struct members *members, const struct member *m)
 {
 	int best = -1;
@@ -56,7 +57,7 @@ static int poorest_stage(struct members *members, const struct member *m)
 
 		if (!has_room(members, s) &&
 		    (!stage_moves_place(members, s) || stage_replicas(members, s, NULL) == 0))
-			continue; /* a node that is away may have the only weights of the stage */
+			continue; /* an absent node may have the only weights of the stage */
 		if (best < 0 ||
 		    (near == best_near ? sound_replicas(members, s) < sound_replicas(members, best)
 				       : near))
@@ -65,8 +66,8 @@ static int poorest_stage(struct members *members, const struct member *m)
 	return best;
 }
 
-/* Gives m, which has no stage, a place in one. If all places are taken, a node that is away loses
- * its place. */
+/* Assigns a stage to m, which has none. If all stages are full, an absent node loses its stage to
+ * m. */
 static int take_place(struct members *members, struct member *m)
 {
 	int stage = poorest_stage(members, m);
@@ -79,7 +80,7 @@ static int take_place(struct members *members, struct member *m)
 }
 
 /* Saves the stages of the nodes if the run is recorded. Otherwise a restarted controller could give
- * one place to two nodes. */
+ * a node's stage to a second node. */
 static void save_stages(struct members *members)
 {
 	if (members->run->record.store)
@@ -101,7 +102,7 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 	struct msg a = { .type = MSG_ASSIGN }, first;
 	int was = member_stage(members->run, m);
 
-	if (member_is_replica(m)) /* its own weights are no evidence for the new stage */
+	if (member_is_replica(m)) /* the replica's weights say nothing about the new stage */
 		member_apply(members->run, m, EVENT_LEAVE, "moves to another stage");
 	m->assigned.at_us = members->run->now_us;
 	if (measuring_isolates(members, m)) {
@@ -122,8 +123,7 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 		stage = placement_for(members, m, stage);
 	if (stage < 0) {
 		if (member_stage(members->run, m) != was) {
-			/* If m took the place of a node that is away, that node gets its stage
-			 * back. */
+			/* If m took the stage of an absent node, that node gets the stage back. */
 			members->run->cluster->nodes[m->id].stage = was;
 			save_stages(members);
 		}
@@ -143,7 +143,8 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 	}
 	m->weights.stage = (uint8_t)stage;
 	m->weights.iterations = members->run->committed;
-	/* Weights made from the seed that differed once will differ again */
+	/* Weights made from the seed are deterministic, so if they differed once they will differ
+	 * again */
 	m->weights.differ = m->weights.differ && !fetch;
 	m->assigned.number = ++members->assignments;
 	a.u.assign = (struct msg_assign){ m->assigned.number, (uint8_t)stage, fetch };

@@ -22,7 +22,7 @@ struct backups {
 	struct rebalance rebalance;
 	struct offsite *offsite; /* NULL until controller_init */
 	struct stall stall;      /* state while a stage has no replica */
-	/* Square norm of each stage's gradient in the last commit */
+	/* Squared norm of each stage's gradient in the last commit */
 	double stage_squares[MSG_STAGES];
 };
 

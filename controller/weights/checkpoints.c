@@ -2,8 +2,8 @@
  *
  * A checkpoint is the last resort if a stage loses all replicas and copies. On every machine, one
  * replica of each stage writes the stage's file and reports its hash, which the store records. A
- * checkpoint is complete when every stage has a file; it then gets its manifest. The two newest
- * complete checkpoints are kept while the next is written. */
+ * checkpoint is complete when every stage has a file. The controller then writes its manifest.
+ * Nodes keep the two newest complete checkpoints while they write the next one. */
 #include "controller/weights/checkpoints.h"
 
 #include <string.h>
@@ -16,8 +16,9 @@
 #include "controller/weights/backups.h"
 #include "model/files/checkpoint.h"
 
-/* Compares both host name and machine. Machines made from one cloud image can have the same host
- * name, and containers on one machine have separate folders. */
+/* Returns true if both nodes write to the same disk. Host names alone are not enough: machines made
+ * from one cloud image can have the same host name. Containers on one machine have separate
+ * folders. */
 static bool same_disk(const struct member *a, const struct member *b)
 {
 	return strcmp(a->hello.host, b->hello.host) == 0 &&
@@ -72,7 +73,7 @@ static void begin_checkpoint(struct backups *backups)
 		n_asked++;
 	}
 	if (n_asked == 0)
-		s->iteration = 0; /* gives the checkpoint up, because no node has a folder for it */
+		s->iteration = 0; /* no node has a folder for the checkpoint, so it is abandoned */
 }
 
 void checkpoint_when_due(struct backups *backups)
@@ -103,7 +104,7 @@ bool checkpoint_is_there(const struct backups *backups)
 	       backups->saving.last == backups->run->committed;
 }
 
-/* A checkpoint in progress is completed first, because agents write only one at a time. */
+/* Agents write only one checkpoint at a time, so a checkpoint in progress is completed first. */
 enum checkpoint_state checkpoint_now(struct backups *backups)
 {
 	struct checkpointing *s = &backups->saving;
@@ -158,8 +159,8 @@ static void finish_checkpoint(struct backups *backups, bool written)
 	     (unsigned long long)s->iteration, (double)s->bytes * 1e-6);
 }
 
-/* The manifest is written before the record says that the checkpoint is complete. A restarted
- * controller then need not check the manifest. */
+/* The manifest is written before the record says that the checkpoint is complete. After a restart,
+ * the controller can therefore rely on the manifest. */
 void checkpoint_saved(struct backups *backups, struct member *m, const struct msg_saved *r)
 {
 	struct checkpointing *s = &backups->saving;
@@ -176,7 +177,7 @@ void checkpoint_saved(struct backups *backups, struct member *m, const struct ms
 	if (m->checkpoint.saving == 0 || r->iteration != m->checkpoint.saving ||
 	    r->stage != m->checkpoint.saving_stage) {
 		admission_stray(backups->run, m, "reports checkpoints that it was not asked for");
-		return; /* nobody asked for this report, or it was answered already */
+		return; /* the report was not requested, or was taken already */
 	}
 	m->checkpoint.saving = 0;
 	if (r->bytes == 0) {
@@ -186,7 +187,7 @@ void checkpoint_saved(struct backups *backups, struct member *m, const struct ms
 		return;
 	}
 	if (r->iteration != s->iteration || r->stage >= backups->run->cluster->n_stages)
-		return; /* the report belongs to a checkpoint that was given up */
+		return; /* the report belongs to an abandoned checkpoint */
 	last = !s->saved[r->stage] && s->n_saved + 1 == (uint32_t)backups->run->cluster->n_stages;
 	if (!s->saved[r->stage])
 		s->hashes[r->stage] = r->hash;

@@ -14,7 +14,7 @@ struct msg_saved;
 /* The checkpoint in progress. */
 struct checkpointing {
 	uint64_t iteration; /* iteration of the checkpoint; 0: none is in progress */
-	uint64_t position;  /* position after that iteration in each data shard, in microbatches */
+	uint64_t position;  /* position in each data shard after that iteration, in microbatches */
 	bool saved[MSG_STAGES];
 	uint64_t hashes[MSG_STAGES];
 	uint32_t n_saved; /* number of stages that are saved */
@@ -28,10 +28,10 @@ struct checkpointing {
 /* Begins a checkpoint if one is due; called after each commit */
 void checkpoint_when_due(struct backups *backups);
 void checkpoint_saved(struct backups *backups, struct member *m, const struct msg_saved *r);
-/* Returns true if the last commit is on the nodes' disks, or need not be there. */
+/* Returns true if the last commit is on the nodes' disks, or need not be on them. */
 bool checkpoint_is_there(const struct backups *backups);
-/* Saves the last commit, whatever the interval. To be called again while the answer is
- * CHECKPOINT_WAITS. */
+/* Saves the last commit at once, even if no checkpoint is due. Must be called again while it
+ * returns CHECKPOINT_WAITS. */
 enum checkpoint_state { CHECKPOINT_WHOLE, CHECKPOINT_WAITS, CHECKPOINT_FAILED };
 enum checkpoint_state checkpoint_now(struct backups *backups);
 /* Saves the last commit before the run ends. Returns true while the run has to wait for this. */

@@ -1,12 +1,12 @@
 /* copies.c - standby copies of stages: which node holds a copy, of which commit, and how copies are
  * fetched and released.
  *
- * If no other node has a stage's weights, those of an excluded node can be used. A node that the
- * operator marked is trusted. For any other excluded node, a second node must have reported the
+ * If only an excluded node has a stage's weights, other nodes may use them. The controller trusts a
+ * node that the operator marked. For any other excluded node, a second node must have reported the
  * same hash for this commit, and the fetched weights must have this hash.
  *
- * standbys.c decides which node keeps a copy. stage_moves.c moves a node to the stage that it
- * keeps. */
+ * standbys.c decides which node keeps a copy. stage_moves.c moves a node to the stage of its
+ * copy. */
 #include "controller/weights/copies.h"
 
 #include "controller/members/member.h"
@@ -17,7 +17,8 @@
 #include "controller/run/record.h"
 #include "controller/weights/placement.h"
 
-enum { COPY_FLOATS = 5 }; /* floats of a parameter: weight, gradient, two moments, sum */
+/* floats that a copy takes for each parameter: weight, gradient, two moments, sum */
+enum { COPY_FLOATS = 5 };
 
 bool copy_whole(const struct member *m, int stage)
 {
@@ -59,7 +60,7 @@ bool copy_of_excluded(const struct members *members, const struct member *m, int
 	    m->beat.committed != members->run->committed || !m->weights.hash)
 		return false;
 	if (!m->peers.is_excluded)
-		return true; /* a node that the operator marked is trusted */
+		return true; /* the operator marked the node, which is therefore trusted */
 	for (uint32_t i = 0; i < members->n; i++) {
 		const struct member *o = &members->list[i];
 
@@ -87,7 +88,8 @@ struct member *copies_holder(struct members *members, int stage, const struct me
 	return left_out_with(members, stage);
 }
 
-/* Returns the nearest node that can send the stage's weights: a replica, or a node with a copy. */
+/* Returns the nearest node that can send the stage's weights to `to`: a replica, or a node with a
+ * copy. */
 static struct member *source_for(struct members *members, int stage, const struct member *to)
 {
 	struct member *best = NULL;
@@ -110,7 +112,8 @@ bool copies_keep(struct members *members, struct member *m, int stage, const str
 {
 	struct msg k = { .type = MSG_KEEP };
 
-	if (source->peers.is_excluded) { /* the excluded node is the only node with these weights */
+	/* only the excluded node has these weights, so the other nodes may connect to it */
+	if (source->peers.is_excluded) {
 		member_shun(members, &members->list[source->id], false);
 		members_tell_peers(members);
 	}
@@ -171,7 +174,7 @@ bool copies_lacks_sum(const struct member *m)
 void copies_forget(struct member *m)
 {
 	m->copy.stage = -1;
-	/* While the copy is not fetched again, its state has no meaning */
+	/* A node without a copy has this state until it fetches one */
 	m->copy.state = COPY_FETCHING;
 	m->copy.sum_state = COPY_NO_SUM;
 	m->move.is_returning = false;

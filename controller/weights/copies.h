@@ -20,24 +20,25 @@ void copies_fetch_again(struct members *members, struct member *m);
  * false. */
 bool copies_check_hash(struct members *members, struct member *m, uint64_t iteration,
 		       uint64_t hash);
-/* Stops using the source of m's fetch if the source is an excluded node that sent nothing or wrong
- * weights. */
+/* If m fetches from an excluded node that sent nothing or wrong weights, makes sure that no node
+ * uses this source again. */
 void copies_drop_source(struct members *members, const struct member *m);
 void copies_release(struct members *members, struct member *m);
-/* Stops sending sums to m's copy. If m is a joiner, it starts over. A copy of the last commit is
- * released only with the next commit, because no other node may have the stage until then. */
-void copies_refuse(struct members *members, struct member *m, const char *why);
-/* Returns true if the commit waits until m's copy has the sum. While the copy is still being
- * fetched, the commit waits for it only if m is a replica that fetches it as a backup of the
+/* Stops sending sums to m's copy. If m is a joiner, it starts its fetch again. A copy of the last
+ * commit is released only with the next commit, because until then no other node may have the
  * stage. */
+void copies_refuse(struct members *members, struct member *m, const char *why);
+/* Returns true if the commit waits until m's copy has the sum. For a copy that is still being
+ * fetched, this is true only if m is a replica that fetches it as a backup of the stage. */
 bool copies_awaited(const struct member *m);
 /* Marks the copy as complete, with the weights after `iterations` committed iterations. */
 void copies_complete(struct member *m, uint64_t iterations, uint64_t hash);
-/* Stops sending sums to a complete copy from the next order on. */
+/* From the next order of sums on, sends no more sums to m's complete copy. */
 void copies_drop(struct member *m);
-/* Uses a dropped copy of the stage again. Returns false if m has none, or if it is out of date. */
+/* Makes m's dropped copy of the stage complete again. Returns false if m has no such copy, or if
+ * the copy is out of date. */
 bool copies_use_again(const struct run *run, struct member *m, int stage);
-/* Unmarks all copies that were marked to receive this iteration's sum. */
+/* Clears the marks of all copies that were to receive this iteration's sum. */
 void copies_forget_sums(struct members *members);
 void copies_sum_reported(struct member *m);
 /* Returns true if the commit waits for m's copy to report the sum. */
@@ -47,22 +48,23 @@ void copies_forget(struct member *m); /* Marks m as having no usable copy */
 bool copy_whole(const struct member *m, int stage);
 /* Returns true if m keeps a complete copy of the stage that belongs to the last commit. */
 bool copy_usable(const struct run *run, const struct member *m, int stage);
-/* Returns true if a replica's hash proves that m's own weights are those of the stage at that
- * commit, so that m need not fetch the weights. */
+/* Returns true if m need not fetch the stage: a replica's hash proves that m's own weights are
+ * those of the stage at that commit. */
 bool copies_own(const struct members *members, const struct member *m, int stage);
-/* Returns true if m's copy is usable, or will be once m has reported the commit. */
+/* Returns true if m's copy is usable, or will be usable once m has reported the last commit. */
 bool copy_expected(const struct run *run, const struct member *m, int stage);
 /* Returns true if m keeps a usable copy of a stage that has no replica. */
 bool copy_needed(const struct members *members, const struct member *m);
 /* Returns true if m keeps a usable copy of the stage but is silent. */
 bool copy_holder_silent(const struct run *run, const struct member *m, int stage);
 /* Returns the hash of the stage's weights after that iteration, as the stage's replicas report it.
- * If the stage has no replicas, the hash for the last commit is taken from excluded nodes or
- * standby copies. 0: unknown. */
+ * If the stage has no replicas, returns the hash for the last commit that excluded nodes or standby
+ * copies report. 0: unknown. */
 uint64_t copies_hash(const struct members *members, int stage, uint64_t iteration);
 /* Returns a node, other than `but`, that keeps a usable copy of the stage; NULL: none. */
 struct member *copies_holder(struct members *members, int stage, const struct member *but);
-/* Returns true if m is excluded, and its own weights are those of the stage's last commit. */
+/* Returns true if m is excluded, and m's own weights are those of the stage after the last
+ * commit. */
 bool copy_of_excluded(const struct members *members, const struct member *m, int stage);
 /* Marks the nodes whose copies get the stage's sum, and lists them in nodes (room for all members).
  * Returns their number. */

@@ -1,7 +1,7 @@
-/* files.c - sends the agents files that their machines lack.
+/* files.c - sends agents the files that their machines lack.
  *
  * An agent requests a file in parts, one after another. A slow link therefore delays only its own
- * agent, and the controller keeps no state of transfers. While a node requests parts, it does not
+ * agent, and the controller stores no state of transfers. While a node requests parts, it does not
  * count as late. */
 #include "controller/weights/files.h"
 
@@ -18,8 +18,8 @@
 
 enum {
 	PATH = 4096,
-	/* Limit of the bytes sent to one agent and not acknowledged yet; an agent requests half as
-	 * many at once */
+	/* Limit of the bytes that the controller has sent to one agent and that are not
+	 * acknowledged yet. An agent requests half as many bytes at once */
 	UNDER_WAY_BYTES = 8 << 20
 };
 
@@ -45,8 +45,8 @@ static bool find_path(const struct run *run, const struct msg_file_ask *ask, cha
 	       snprintf(path, PATH, "%s", o->corpus[ask->index]) < PATH;
 }
 
-/* Returns true if the file is being fetched from the store; the agent will repeat its request.
- * Otherwise fills in the answer. */
+/* Returns true if the controller is still fetching the file from the store. The agent will then
+ * repeat its request. Otherwise fills in the answer. */
 static bool fetch(struct backups *backups, struct member *m, const struct msg_file_ask *ask,
 		  struct msg *part)
 {

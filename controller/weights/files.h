@@ -11,8 +11,8 @@
 struct backups;
 struct member;
 
-/* Returns true if this machine has the stage's file of a checkpoint, or if the store may have
- * it. */
+/* Returns true if this machine has the stage's file of the checkpoint, or if the store may have the
+ * file. */
 bool files_has_stage(const struct backups *backups, uint64_t iteration, int stage);
 /* Answers an agent's request for a part of a file. */
 void files_asked(struct backups *backups, struct member *m, const struct msg_file_ask *ask);

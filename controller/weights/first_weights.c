@@ -1,8 +1,9 @@
 /* first_weights.c - the weights with which a run begins, if --from names them.
  *
- * The controller cuts the model into the run folder as a checkpoint of iteration 0, so that the
- * rest of the program handles these weights like any other checkpoint. An agent that builds its
- * stage is ordered to load the file, and fetches it from the controller if its disk lacks it. */
+ * The controller divides the model into its stages, and writes them to the run folder as a
+ * checkpoint of iteration 0. The rest of the program can then handle these weights like any other
+ * checkpoint. The controller orders an agent that builds its stage to load the file. If the agent's
+ * disk lacks the file, the agent fetches it from the controller. */
 #include "controller/weights/first_weights.h"
 
 #include <errno.h>
@@ -18,7 +19,8 @@
 
 enum { PATH = 4096 };
 
-/* A model made by another tool has no hyperparameters, so those of the caller are kept. */
+/* Hyperparameters stay as the caller set them if the model was made by another tool, which stores
+ * none. */
 int first_weights_model(struct run *run, struct model_config *c, struct hyperparameters *r,
 			struct error *err)
 {
@@ -75,7 +77,7 @@ int first_weights_cut(struct run *run, struct error *err)
 	return rc;
 }
 
-/* Reads since which commit the run has its present stages. */
+/* Reads from the record after which commit the run got its present stages. */
 static int read_part(struct run *run, struct error *err)
 {
 	struct run_parts parts;

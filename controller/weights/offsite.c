@@ -1,19 +1,19 @@
-/* offsite.c - collects the agents' files of a checkpoint on this machine, and copies them from here
- * to a store.
+/* offsite.c - collects the agents' files of a checkpoint on this machine, and copies them from this
+ * machine to a store.
  *
- * One checkpoint is handled at a time, the newest complete one, stage by stage:
+ * The controller handles one checkpoint at a time, the newest complete one, stage by stage:
  *
  *     step        what happens                                    next step
- *     COLLECTING  a file that this machine lacks comes from the   CHECKING
- *                 node that saved it
+ *     COLLECTING  a node that saved the file sends it,            CHECKING
+ *                 if this machine lacks it
  *     CHECKING    the thread compares the file with the record    STORING, or the next stage
  *     STORING     the thread runs the store's command and reads   the next stage
  *                 the file back
  *
- * After the last stage the manifest is stored, and then the file `latest` with the name of the
- * checkpoint's folder. A command that fails is repeated after a growing pause. Once a newer
- * checkpoint is complete, that one is stored in its place. A request of skippipe export takes
- * precedence. */
+ * After the last stage the controller stores the manifest, and then the file `latest` with the name
+ * of the checkpoint's folder. A command that fails is repeated after a growing pause. Once a newer
+ * checkpoint is complete, the controller stores the newer checkpoint instead. A request of skippipe
+ * export takes precedence. */
 #include "controller/weights/offsite.h"
 
 #include <errno.h>
@@ -44,22 +44,22 @@ enum {
 	 * failure */
 	AGAIN_US = 5000000,
 	AGAIN_DOUBLINGS = 6,
-	/* Number of failures at the end of the run after which the run ends without the store */
+	/* Number of failures of the store at the end of the run, after which the run ends although
+	 * the store lacks the last checkpoint */
 	TRIES_AT_END = 3,
 	FRAME_BYTES = 4096,
-	/* A node that sends no part of the file for this long is replaced by the next node that
-	 * saved it */
+	/* If a node sends no part of the file for this long, the file is requested from the next
+	 * node that saved it */
 	SILENT_US = 60000000,
-	/* Time, in addition to LIMIT_US, that a store's command may take for a stage's file (12
-	 * bytes for each parameter), in microseconds per parameter; this is 100 kB/s */
+	/* Time limit of a store's command for a stage's file (12 bytes for each parameter):
+	 * LIMIT_US and this many microseconds per parameter. This allows a rate of 100 kB/s */
 	PARAMETER_US = 120,
-	END_US = 3000000 /* time that the program waits at its end for the thread to end */
+	END_US = 3000000 /* at the end of the program, the longest wait for the thread to end */
 };
 
 #define LIMIT_US INT64_C(600000000)
 
-/* The thread's work: one file at a time. rc is below 0 before the work starts if it cannot
- * start. */
+/* The thread's work, one file at a time. If the work cannot start, rc is below 0 already before. */
 struct work {
 	enum { WORK_CHECK, WORK_PUT, WORK_GET } kind;
 	struct remote *remote;
@@ -81,30 +81,32 @@ struct offsite {
 
 	/* The checkpoint that is being handled. */
 	uint64_t iteration; /* iteration of the checkpoint; 0: none */
-	/* The checkpoint is also copied to the store; false: it is only collected */
+	/* true: the checkpoint is also copied to the store; false: it is only collected */
 	bool stores;
-	bool is_requested; /* skippipe export waits for it */
+	bool is_requested; /* skippipe export waits for this checkpoint */
 	uint64_t brought; /* the checkpoint that offsite_bring has begun to collect; 0: none */
-	uint64_t announced; /* the checkpoint of which the journal says that the end waits for it */
+	/* the checkpoint for which, according to the journal, the run's end waits */
+	uint64_t announced;
 	enum { COLLECTING, CHECKING, STORING } step;
-	/* The stage being handled; n_stages: the manifest; n_stages + 1: the file `latest` */
+	/* The stage whose file is being handled. n_stages stands for the manifest, n_stages + 1 for
+	 * the file `latest` */
 	uint32_t stage;
 	struct source *sources;
-	/* Number of nodes that saved this stage's file, and number of them that were asked for
+	/* Number of nodes that saved this stage's file, and how many of these nodes were asked for
 	 * it */
 	uint32_t n_sources, tried;
-	/* This machine's own file of this stage was found to be damaged */
+	/* This machine's own file of the stage is damaged, so another node's is fetched */
 	bool own_file_is_damaged;
 	struct transfer transfer;
-	uint16_t from; /* the node that is sending the file */
-	uint64_t had;  /* number of bytes of the file that had arrived at the time had_us */
+	uint16_t from; /* the node that is sending the stage's file */
+	uint64_t had;  /* number of the file's bytes that had arrived at the time had_us */
 	int64_t had_us;
 	uint32_t failures;
 	int64_t again_us;
-	/* Newest checkpoint that is in the store, or that could not be collected */
+	/* Newest checkpoint that the store has, or that could not be collected */
 	uint64_t handled;
 
-	/* Files that agents wait for, as stages of the checkpoint fetch_iteration. */
+	/* Files of stages that agents request from the store, of the checkpoint fetch_iteration. */
 	uint64_t fetch_iteration;
 	uint64_t fetch_wanted, fetch_failed; /* sets of stages, as bits */
 	/* Recorded hash of the file of each stage; 0: unknown */
@@ -126,7 +128,7 @@ struct offsite *offsite_new(void)
 	return o;
 }
 
-/* Waits until the thread has ended its command. Returns false if the thread does not end in time,
+/* Waits until the thread has ended its command. Returns false if the thread does not end in time
  * because its disk does not answer. */
 static bool end_thread(struct offsite *o)
 {
@@ -139,7 +141,7 @@ static bool end_thread(struct offsite *o)
 	return o->thread_done;
 }
 
-/* If the thread does not end in time, it is left running with the memory that it uses, because the
+/* If the thread does not end in time, it continues with the memory that it uses, because the
  * process ends anyway. */
 void offsite_free(struct offsite *o)
 {
@@ -202,7 +204,7 @@ static void begin_stage(struct offsite *o, uint32_t stage)
 	o->own_file_is_damaged = false;
 }
 
-/* Reports that the files for which skippipe export waits cannot be collected. */
+/* Tells skippipe export that the files for which it waits cannot be collected. */
 static void refuse_request(struct backups *backups, const char *why)
 {
 	char path[PATH];
@@ -229,7 +231,7 @@ static void give_up(struct backups *backups, const char *why)
 	o->is_requested = o->stores = false;
 }
 
-/* Begins to handle a checkpoint. Gives it up if the record does not name all of its files. */
+/* Begins to handle a checkpoint. Abandons it if the record does not name all of its files. */
 static void begin_checkpoint(struct backups *backups, uint64_t iteration, bool stores)
 {
 	struct offsite *o = backups->offsite;
@@ -245,8 +247,8 @@ static void begin_checkpoint(struct backups *backups, uint64_t iteration, bool s
 		give_up(backups, err.text);
 }
 
-/* Begins with the newest complete checkpoint. This also replaces an older checkpoint that could not
- * be stored yet. */
+/* Begins to handle the newest complete checkpoint, instead of an older one that could not be stored
+ * yet. */
 static void begin_newest(struct backups *backups)
 {
 	struct offsite *o = backups->offsite;
@@ -451,7 +453,7 @@ static void take_result(struct backups *backups)
 		return;
 	}
 	if (w->iteration != o->iteration || w->stage != o->stage)
-		return; /* the result is for an older checkpoint than the present one */
+		return; /* the work was for an older checkpoint than the present one */
 	if (w->kind == WORK_CHECK && w->rc != 0) {
 		o->step = COLLECTING;
 		o->own_file_is_damaged = true;
@@ -467,8 +469,8 @@ static void take_result(struct backups *backups)
 	}
 }
 
-/* Chooses the next work. Files that agents wait for come first. Returns false if there is nothing
- * to do now. */
+/* Chooses the thread's next work. Files that agents request come first. Returns false if there is
+ * no work now. */
 static bool next_work(struct backups *backups, struct work *w)
 {
 	struct offsite *o = backups->offsite;
@@ -545,7 +547,7 @@ int offsite_fetch(struct backups *backups, uint64_t iteration, uint32_t stage, c
 		memset(o->fetch_hashes, 0, sizeof(o->fetch_hashes));
 		if (store_each_shard(backups->run->record.store, see_hash, o, &err) != 0) {
 			log_line(&backups->run->log, LOG_ERROR, "%s", err.text);
-			o->fetch_iteration = 0; /* 0: the next call reads the record again */
+			o->fetch_iteration = 0; /* the next call reads the record again */
 		}
 	}
 	*reason = o->fetch_hashes[stage] ? o->fetch_failure : "the record has no such checkpoint";
@@ -557,8 +559,8 @@ int offsite_fetch(struct backups *backups, uint64_t iteration, uint32_t stage, c
 	return -EAGAIN;
 }
 
-/* Takes the request that skippipe export has left in RUN-DIR/collect, and begins to collect the
- * checkpoint that it names. Refuses a checkpoint whose files the agents have removed. */
+/* Takes the request that skippipe export has left in RUN-DIR/collect. Begins to collect the
+ * requested checkpoint. Refuses a checkpoint whose files the agents have removed. */
 static void look_for_request(struct backups *backups)
 {
 	struct offsite *o = backups->offsite;

@@ -1,6 +1,6 @@
-/* offsite.h - collects the agents' files of a checkpoint on this machine, and copies them from here
- * to a store on another machine (--checkpoint-to). Fetches files from the store for agents that
- * lack them.
+/* offsite.h - collects the agents' files of a checkpoint on this machine, and copies them from this
+ * machine to a store on another machine (--checkpoint-to). Fetches files from the store for agents
+ * that lack them.
  *
  * Training never waits for this: files are collected part by part, and a thread hashes them and
  * runs the store's command. */
@@ -19,21 +19,23 @@ struct offsite; /* opaque */
 struct offsite *offsite_new(void);    /* freed with offsite_free */
 void offsite_free(struct offsite *o); /* ends the store's command, and frees o, which may be NULL */
 
-/* Collects, hashes and stores the newest complete checkpoint if --checkpoint-to is set, in small
+/* If --checkpoint-to is set, collects, hashes and stores the newest complete checkpoint in small
  * steps. Also looks for the file RUN-DIR/collect, with which `skippipe export` requests a
- * checkpoint, and collects the newest checkpoint for it. */
+ * checkpoint, and collects the newest checkpoint for that request. */
 void offsite_turn(struct backups *backups);
 void offsite_part(struct backups *backups, struct member *m, const struct msg *part);
-/* Collects the newest complete checkpoint, of the last commit. To be called again while the answer
- * is OFFSITE_COMING. */
+/* Collects the newest complete checkpoint, which must be of the last commit. Must be called again
+ * while it returns OFFSITE_COMING. */
 enum offsite_files { OFFSITE_HERE, OFFSITE_COMING, OFFSITE_MISSING };
 enum offsite_files offsite_bring(struct backups *backups);
-/* Returns true while the end of the run should wait for the last checkpoint to be stored, and
- * reports this in the journal once. */
+/* Returns true while the end of the run should wait until the last checkpoint is stored. Reports
+ * this in the journal once. */
 bool offsite_awaited(struct backups *backups);
-/* Returns true while skippipe export waits for a checkpoint, which must then not be removed. */
+/* Returns true while skippipe export waits for a checkpoint. No agent may then remove this
+ * checkpoint. */
 bool offsite_asked(const struct backups *backups);
-/* Returns true if there is a store. It may have files that no machine has. */
+/* Returns true if the run has a store (--checkpoint-to). The store may have files that no machine
+ * has. */
 bool offsite_has_store(const struct backups *backups);
 /* Fetches a stage's file of a recorded checkpoint from the store to the run folder. -EAGAIN: the
  * fetch is under way. -ENOENT: the fetch failed, and *reason says why; the next call tries

@@ -1,22 +1,24 @@
 /* phase_moves.c - moves nodes to their stages of a phase of the skip schedule (--phase-moves).
  *
- * Each phase has an allocation of its own (planning/phase_targets.c). A node that changes its stage
- * fetches a standby copy of the new stage shortly before the phase begins, and receives the sums of
- * this stage from then on. While the last iteration before the phase runs, the controller prepares
- * an exchange: it lists the nodes whose copies are complete, and asks for a plan in which these
- * nodes have their new stages and all others the old ones. Between the two iterations all listed
- * nodes load their copies at once, and the new plan takes effect.
+ * Each phase has its own allocation of nodes to stages (planning/phase_targets.c). A node that
+ * changes its stage fetches a standby copy of the new stage shortly before the phase begins, and
+ * receives the sums of this stage from then on. While the last iteration before the phase runs, the
+ * controller prepares an exchange: it lists the nodes whose copies are complete, and requests a
+ * plan in which these nodes have their new stages and all others keep theirs. Between the two
+ * iterations all listed nodes load their copies at once, and the new plan takes effect.
  *
- * The exchange is saved before any node hears of it. Therefore a controller that dies leaves the
- * allocation before it or after it, and a node that has not loaded its copy then does so when it
- * returns. A node that dies, or whose copy is lost or not complete in time, is not in the exchange,
- * or makes the exchange void. The iteration then goes on with the old allocation. Another exchange
- * is prepared when no copy is being fetched any more, or after five iterations.
+ * The controller saves the exchange before it sends any order. If it dies, the run therefore has
+ * either the allocation before the exchange or the allocation after it. A node that has not loaded
+ * its copy then loads it when it returns.
  *
- * In each stage one replica stays, so that the weights never exist only in copies. If stages
- * start from trained stages (stacking.c), nodes move only afterwards, because a node can have only
- * one copy at a time. A node fetches its copy once it has reported the commit with which its stage
- * starts: an earlier order would make it drop the copy from which the stage starts. */
+ * If a node dies, or its copy is lost or not complete in time, the node is not listed. If it was
+ * listed already, the exchange is void, and the iteration uses the old allocation. The controller
+ * prepares another exchange when no copy is being fetched any more, or after five iterations.
+ *
+ * In each stage one replica stays, so that the weights never exist only in copies. If stages start
+ * from trained stages (stacking.c), nodes move only afterwards, because a node can have only one
+ * copy at a time. Such a node fetches its copy once it has reported the commit with which its stage
+ * starts. An earlier order would make the node drop the copy from which its stage starts. */
 #include "controller/weights/phase_moves.h"
 
 #include <math.h>
@@ -38,22 +40,25 @@
 #include "controller/weights/backups.h"
 
 enum {
-	PATIENCE = 5, /* number of iterations for which ready nodes wait for further nodes */
-	EARLIEST = 3, /* copies are fetched at least this many iterations before the phase */
-	/* Number of failures to keep a copy after which a node's move is given up */
+	/* number of iterations for which nodes with complete copies wait for nodes that still
+	 * fetch */
+	PATIENCE = 5,
+	EARLIEST = 3, /* copies are fetched at least this many iterations before the phase begins */
+	/* Number of failures to keep a copy after which the node does not move in this phase */
 	MOST_FAILURES = 3,
 	AGAIN_US = 30000000, /* time after which a node that failed tries again */
-	/* Time that the nodes get to load their copies, in addition to the usual time. Waiting is
-	 * cheaper than an iteration without one of these nodes. */
+	/* Additional time for nodes to load their copies. Waiting is cheaper than an iteration
+	 * without one of these nodes. */
 	MORE_US = 1500000
 };
-static const double state_bytes = 12; /* bytes of a parameter's state: the weight and two moments */
+/* bytes that a fetch sends for each parameter: the weight and two moments */
+static const double state_bytes = 12;
 static const double state_floats = 3;
 
 /* ---- which nodes move ---- */
 
-/* Returns true if m still has to move to the stage that it has in the phase. home: m's stage in the
- * last allocation that took effect. */
+/* Returns true if m still has to move to the stage that it has in the phase. m's field `home` is
+ * its stage in the last allocation that took effect. */
 static bool is_due(const struct backups *backups, uint32_t phase, const struct member *m)
 {
 	int to = phase_targets_stage(backups->planning, phase, m->id);
@@ -103,7 +108,8 @@ static double fetch_s(const struct backups *backups, const struct member *m, int
 	return isfinite(least) ? least : 0;
 }
 
-/* Returns the number of iterations that the slowest fetch for the phase may take. */
+/* Returns how many iterations before the phase the fetches have to begin, so that the slowest is
+ * complete in time. */
 static uint64_t find_lead(const struct backups *backups, uint32_t phase)
 {
 	const struct curves *c = &backups->run->record.curves;
@@ -136,7 +142,7 @@ static bool has_moves(const struct backups *backups)
 }
 
 /* Returns true if nodes should fetch their copies for the next phase now. A node can have only one
- * copy at a time, so fetches that begin early must not end the moves of the present phase. */
+ * copy at a time. Fetches that begin too early would therefore stop moves of the present phase. */
 static bool next_is_near(const struct backups *backups)
 {
 	const struct run *run = backups->run;
@@ -173,8 +179,8 @@ bool phase_moves_pending(const struct backups *backups)
 
 /* ---- copies ---- */
 
-/* Makes m free to fetch a copy, if m keeps one for another purpose: releases that copy if another
- * node has one too, otherwise lets another node fetch one. */
+/* Prepares m, which keeps a copy for another purpose, for a fetch. If another node has a copy of
+ * the same stage, releases m's copy. Otherwise makes another node fetch one. */
 static void free_node(struct backups *backups, struct member *m, uint32_t phase)
 {
 	struct members *members = backups->members;
@@ -186,7 +192,7 @@ static void free_node(struct backups *backups, struct member *m, uint32_t phase)
 			continue;
 		if (copy_usable(backups->run, o, m->copy.stage))
 			copies_release(members, m);
-		return; /* or another node is already fetching the copy */
+		return; /* otherwise node o is still fetching its copy */
 	}
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *o = &members->list[i];
@@ -221,7 +227,7 @@ static void get_copy(struct backups *backups, struct member *m, uint32_t phase)
 
 /* ---- the exchange ---- */
 
-/* Returns a replica that stays in the stage during the exchange; NULL: none. */
+/* Returns a replica that stays in the stage during the exchange; NULL: there is none. */
 static const struct member *stayer(const struct members *members, const int *to, int stage)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -234,8 +240,8 @@ static const struct member *stayer(const struct members *members, const int *to,
 	return NULL;
 }
 
-/* Changes the list of moves so that a replica stays in each stage. Returns false if a stage has
- * none that could stay. */
+/* Changes the list of moves so that a replica stays in each stage. Returns false if no replica of
+ * some stage can stay. */
 static bool keep_stayers(const struct members *members, int *to)
 {
 	for (int s = 0; s < members->run->cluster->n_stages; s++) {
@@ -249,7 +255,7 @@ static bool keep_stayers(const struct members *members, int *to)
 	return true;
 }
 
-/* Lets all nodes that would enter or leave stage 0 stay where they are, because the number of data
+/* Keeps all nodes that would enter or leave stage 0 in their stages, because the number of data
  * nodes has to divide the batch. */
 static void keep_data_nodes(const struct members *members, int *to)
 {
@@ -262,7 +268,7 @@ static void keep_data_nodes(const struct members *members, int *to)
 }
 
 /* Returns the stage that m will have after the exchange. A replica moves only with a complete copy.
- * A node that is away moves without a copy. */
+ * An absent or marked node moves without a copy. */
 static int stage_after(const struct backups *backups, uint32_t phase, const struct member *m)
 {
 	const struct run *run = backups->run;
@@ -328,7 +334,8 @@ static void drop_exchange(struct backups *backups)
 	replan(backups->planning, "an exchange of stages that became impossible");
 }
 
-/* Shows the operator that a working node will move; why "": it will not. */
+/* Shows the operator the reason why a working node will move. why: the reason; "": the node will
+ * not move. */
 static void show_move(struct member *m, const char *why)
 {
 	if (m->state != MEMBER_LIVE || strcmp(m->why, why) == 0)
@@ -337,7 +344,7 @@ static void show_move(struct member *m, const char *why)
 	m->shown.is_stale = true;
 }
 
-/* Marks the purpose of m's copy if it is of the stage to which m will move. */
+/* If m keeps a copy of the stage to which it will move, marks that as the purpose of the copy. */
 static void mark_copy(const struct backups *backups, struct member *m, uint32_t phase)
 {
 	uint64_t from = backups->run->wanted.schedule.phases[phase].from;
@@ -373,7 +380,8 @@ void phase_moves_turn(struct backups *backups)
 			if (m->copy.stage == phase_targets_stage(backups->planning, phase, i))
 				mark_copy(backups, m, phase);
 		} else if (m->copy.purpose == COPY_FOR_MOVE) {
-			m->copy.purpose = COPY_FOR_SAFETY; /* the copy may be released */
+			/* without this purpose, the copy may be released */
+			m->copy.purpose = COPY_FOR_SAFETY;
 			show_move(m, "");
 		}
 	}

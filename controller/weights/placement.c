@@ -2,8 +2,8 @@
  *
  * The first plan gives every node a stage, and nodes exchange stages when one of them takes over
  * another stage (copies.c). A node with very slow links to the replicas of its stage would delay
- * every sum. Such a node takes the stage of an absent node for which its links are better, or gets
- * no stage. */
+ * every sum. Such a node takes the stage of an absent node if its links to that stage are faster.
+ * Otherwise it gets no stage. */
 #include "controller/weights/placement.h"
 
 #include <math.h>
@@ -25,7 +25,8 @@ double placement_distance_s(const struct run *run, const struct member *from,
 	return pair && pair[i] >= 0 ? pair[i] : run->cluster->delay_s[i];
 }
 
-/* Returns the plan seconds of a sum's exchange with the most distant replica. */
+/* Returns the plan seconds of an exchange of a sum between m and the most distant replica of the
+ * stage. */
 static double farthest_s(const struct members *members, const struct member *m, int stage)
 {
 	double most = 0;
@@ -44,8 +45,8 @@ static double farthest_s(const struct members *members, const struct member *m, 
 	return most;
 }
 
-/* Returns the plan seconds of the slowest exchange within a stage as the first plan made it,
- * whichever nodes have the stage now. */
+/* Returns the plan seconds of the slowest exchange within a stage. The nodes of a stage are here
+ * those of the first plan, even if they have other stages now. */
 static double slowest_home_s(const struct members *members)
 {
 	double most = 0;

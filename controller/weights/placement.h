@@ -8,18 +8,18 @@ struct members;
 struct run;
 struct member;
 
-/* Returns the plan seconds in which a gradient travels between two nodes, or an activation if the
- * gradient's time is unknown; < 0: there is no link. */
+/* Returns the plan seconds in which a gradient is sent from one node to the other. If this time is
+ * unknown, returns the time for an activation. < 0: there is no link. */
 double placement_distance_s(const struct run *run, const struct member *from,
 			    const struct member *to);
-/* Returns the measured real seconds in which the bytes travel from one node to the other; 0:
+/* Returns the measured real seconds in which the bytes are sent from one node to the other; 0:
  * unknown. */
 double placement_transfer_s(const struct members *members, const struct member *from,
 			    const struct member *to, double bytes);
 /* Returns true if m's links to the stage's replicas do not delay the sums. */
 bool placement_near(const struct members *members, const struct member *m, int stage);
-/* Returns the stage that m takes if m is to join `stage`: `stage` itself, or the stage of an absent
- * node, with which m then exchanges stages; -1: none. */
+/* Returns the stage that m gets if it is to join `stage`. This is `stage` itself or, if m's links
+ * to it are too slow, the stage of an absent node, which exchanges stages with m. -1: none. */
 int placement_for(struct members *members, struct member *m, int stage);
 
 #endif

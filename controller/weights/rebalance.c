@@ -1,11 +1,13 @@
 /* rebalance.c - returns nodes to the stages that the first plan gave them.
  *
- * While nodes are away, others take their stages (copies.c, placement.c). When the nodes return,
- * they first keep these other stages, although links to the new replicas may be far slower.
- * Therefore, if two running nodes would both be better placed, each fetches a copy of the other's
- * stage in the background. When both copies are complete, the nodes exchange stages between two
- * iterations; the next iteration waits a moment for this. A single node exchanges stages with an
- * absent one if the stage that it leaves has enough other replicas. */
+ * While nodes are away, other nodes take their stages (copies.c, placement.c). A node that returns
+ * first has a different stage, although its links to the replicas there may be far slower.
+ *
+ * Two running nodes exchange their stages if both would then be better placed. Each node first
+ * fetches a copy of the other node's stage in the background. When both copies are complete, the
+ * nodes exchange stages between two iterations, and the next iteration waits a moment for this. A
+ * single node exchanges stages with an absent node if the stage that it leaves has enough other
+ * replicas. */
 #include "controller/weights/rebalance.h"
 
 #include "controller/members/member.h"
@@ -24,7 +26,7 @@ static bool is_away(const struct run *run, const struct member *m)
 }
 
 /* Returns true if m runs and its links are not slow. With slow links the fetch would take long, and
- * m would delay the sums of another stage. */
+ * m would delay the sums of its new stage. */
 static bool is_unhindered(const struct members *members, const struct member *m)
 {
 	return m->state == MEMBER_LIVE && !m->is_marked && m->links.ratio <= 1 &&
@@ -37,8 +39,8 @@ static bool may_move(const struct members *members, const struct member *m, int 
 	       copy_fits(members->run, m, stage) && placement_near(members, m, stage);
 }
 
-/* Returns the node that should leave m's home stage, preferably a node whose own home is m's
- * current stage. */
+/* Returns a node that could leave m's home stage for m's stage. Prefers a node whose own home is
+ * m's stage. */
 static struct member *find_partner(struct members *members, const struct member *m)
 {
 	struct member *best = NULL;
@@ -60,7 +62,7 @@ static bool may_go_alone(struct members *members, const struct member *m)
 	       stage_moves_place(members, m->move.home);
 }
 
-/* Returns the stage to which the k-th node of the pair moves. */
+/* Returns the stage to which node k of the pair (0 or 1) moves. */
 static int bound_for(const struct backups *backups, int k)
 {
 	const struct member *other = backups->rebalance.pair[!k];
@@ -158,7 +160,8 @@ static void exchange_stages(struct backups *backups)
 	for (int k = 0; k < 2; k++)
 		if (pair[k])
 			member_apply(backups->run, pair[k], EVENT_LEAVE,
-				     /* Each of them makes room for the other */
+				     /* Each node of the pair leaves a stage that the other node
+				      * gets */
 				     "moves to another stage");
 	for (int k = 0; k < 2; k++)
 		if (pair[k])

@@ -13,10 +13,10 @@ struct rebalance {
 	int64_t next_us;
 };
 
-/* Lets a node that is not in its home stage fetch that stage in the background. */
+/* Makes a node that is not in its home stage fetch that stage in the background. */
 void rebalance_turn(struct backups *backups);
-/* Between iterations: exchanges the stages of the pair once both nodes have their copies. Returns
- * true if the next iteration has to wait for this. */
+/* Called between two iterations. Exchanges the stages of the pair once both nodes have their
+ * copies. Returns true if the next iteration has to wait for this. */
 bool rebalance_awaited(struct backups *backups);
 
 #endif

@@ -1,19 +1,19 @@
 /* restore.c - restores a stage that no process holds: from a checkpoint, or by averaging its
  * neighbours.
  *
- * A checkpoint is restored in steps, and the run changes only in the last one:
+ * A checkpoint is restored in steps, and the run changes only in the last step:
  *
  * 1. One node of every stage reads its file and reports its hash. A node that holds the last
- * weights of a stage reads only after the files of all lost stages have been read.
+ *    weights of a stage reads only after the files of all lost stages have been read.
  *
  * 2. One durable transaction removes the commits after the checkpoint from the store, and records
- * which node has which stage.
+ *    which node has which stage.
  *
  * 3. The run continues from the checkpoint. The other replicas fetch the weights from the readers.
  *
- * If a file is damaged, the journal says so and an older checkpoint is used. A node that stays
- * silent for much longer than the others took is abandoned. An abandoned node is asked again only
- * if no other node can read the file. */
+ * If a file is damaged, the controller uses an older checkpoint, and the journal says so. A node
+ * that stays silent for much longer than the others took is abandoned. It is asked again only if no
+ * other node can read the file. */
 #include "controller/weights/restore.h"
 
 #include <assert.h>
@@ -134,8 +134,8 @@ static bool on_host(const struct restoring *r, const struct member *m, int stage
 	return false;
 }
 
-/* Returns true if a node other than `but` holds the stage and is not about to replace it by a file.
- */
+/* Returns true if a node other than `but` holds the stage and was not ordered to replace it by a
+ * file. */
 static bool is_held(const struct members *members, int stage, const struct member *but)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -169,8 +169,8 @@ static bool lost_ones_read(const struct backups *backups)
 	return true;
 }
 
-/* Returns true if m is the last holder of a stage. If m read a file and another stage's file could
- * not be read, the stage that m holds would be lost as well. */
+/* Returns true if m is the last holder of a stage. Such a node must not read a file too early: if
+ * another stage's file then cannot be read, the stage that m held would be lost as well. */
 static bool last_holder(const struct members *members, const struct member *m)
 {
 	return member_holds(members->run, m, m->weights.stage) &&
@@ -233,7 +233,7 @@ static void order_restore(struct backups *backups, struct member *m, struct msg 
 	member_send(backups->run, m, msg);
 }
 
-/* Orders m to build the stage as at the start of the run. */
+/* Orders m to make the stage's weights as at the start of the run. */
 static void order_first(struct backups *backups, struct member *m, int stage)
 {
 	struct msg a = { .type = MSG_ASSIGN }, first;
@@ -294,7 +294,8 @@ static void apply(struct restoring *r, enum restoring_event event)
 	(void)is_possible;
 }
 
-/* Ends the restore with this event. Remembers only which checkpoints are unusable. */
+/* Ends the restore with this event. Forgets everything about it except which checkpoints are
+ * unusable. */
 static void end(struct backups *backups, enum restoring_event event)
 {
 	struct restoring *r = &backups->restore;
@@ -460,11 +461,14 @@ static bool go_back(struct backups *backups)
 		     (unsigned long long)backups->run->committed);
 	for (uint32_t i = 0; i < backups->members->n; i++)
 		if (backups->members->list[i].weights.iterations >
-		    r->iteration) /* later weights will have the same iteration number */
+		    /* the repeated iterations will give other weights with the same iteration
+		     * number */
+		    r->iteration)
 			backups->members->list[i].weights.stage = MSG_NO_STAGE;
 	for (int s = 0; s < backups->run->cluster->n_stages; s++)
 		admit_reader(backups->run, &backups->members->list[r->who[s]]);
-	if (r->iteration < backups->run->committed) /* no iteration is under way */
+	/* no iteration runs until the repetition begins */
+	if (r->iteration < backups->run->committed)
 		backups->run->iteration = r->iteration;
 	backups->run->committed = r->iteration;
 	backups->run->last_commit = (struct msg_commit){ .iteration = 0 };
@@ -504,8 +508,8 @@ static bool add_neighbour(struct backups *backups, const struct member *taker, i
 	return false;
 }
 
-/* The weights of the neighbours in the average are the square norms of their last gradients if both
- * are known, otherwise they are equal. */
+/* The average has the neighbours' squared gradient norms of the last commit as its weights, if both
+ * are known. Otherwise both neighbours count equally. */
 bool restore_average(struct backups *backups, int stage, struct member *taker)
 {
 	struct restoring *r = &backups->restore;
@@ -576,8 +580,8 @@ static void finish_average(struct backups *backups)
 
 /* ---- in progress ---- */
 
-/* Handles a node that could not load the weights with which the run begins. The node is asked again
- * later, unless the run is only just starting. */
+/* Handles a node that could not load the weights with which the run begins. The controller asks the
+ * node again later, unless the run has not begun yet. */
 static void first_weights_failed(struct backups *backups, struct member *m,
 				 const struct msg_unready *u)
 {
@@ -602,7 +606,7 @@ void restore_failed(struct backups *backups, struct member *m, const struct msg_
 	}
 	m->checkpoint.failed = backups->restore.iteration;
 	m->checkpoint.unready_us = backups->run->now_us;
-	/* Earlier heartbeats reported this stage, which the failed attempt may have overwritten */
+	/* Earlier heartbeats reported this stage, but the failed attempt may have overwritten it */
 	m->beat.stage = MSG_NO_STAGE;
 	if (backups->restore.state == RESTORING_AVERAGE)
 		backups->stall.next_average_us = backups->run->now_us + AVERAGE_AGAIN_US;
@@ -635,7 +639,8 @@ static double fetches_s(const struct backups *backups)
 	const struct restoring *r = &backups->restore;
 	double s = 0;
 
-	for (uint32_t i = 0; i < r->n_from; i++) /* n_from is 0 unless neighbours are averaged */
+	/* n_from is 0 except when neighbours are averaged */
+	for (uint32_t i = 0; i < r->n_from; i++)
 		s += placement_transfer_s(
 			backups->members, &backups->members->list[r->from_nodes[i]],
 			&backups->members->list[r->who[r->stage]],
@@ -650,7 +655,7 @@ static bool has_reader(const struct restoring *r, int stage)
 	return r->state == RESTORING_AVERAGE ? stage == r->stage : r->who[stage] >= 0;
 }
 
-/* Finds the nodes that have not answered their orders, and returns how many. *most is set to the
+/* Finds the nodes that have not answered their orders, and returns their number. Sets *most to the
  * number of parameters of the largest stage that these nodes restore. */
 static uint32_t find_silent(const struct backups *backups, struct member *silent[MSG_STAGES],
 			    uint64_t *most)
@@ -700,8 +705,7 @@ void restore_abandon_silent(struct backups *backups)
 		note(backups->run, NOTE_ALERT, m->id, 0,
 		     "n%02u does not answer the order to restore S%d", m->id,
 		     member_stage(backups->run, m));
-		/* With a new number, a late answer of the abandoned node is recognised as
-		 * outdated. */
+		/* The new number shows that a late answer of the abandoned node is outdated. */
 		m->assigned.number = ++backups->members->assignments;
 		m->checkpoint.silent_in = backups->run->iteration;
 		member_apply(backups->run, m, EVENT_WAIT, "did not restore its stage");
@@ -736,7 +740,7 @@ enum restore_outcome restore_turn(struct backups *backups)
 	if (!all)
 		return RESTORE_UNANSWERED;
 	if (disk_is_locked(backups->run))
-		return RESTORE_SETTLED; /* the next turn tries again */
+		return RESTORE_SETTLED; /* the next turn tries to go back again */
 	if (restoring_goes_back(r->state))
 		return go_back(backups) ? RESTORE_WENT_BACK : RESTORE_SETTLED;
 	finish_average(backups);

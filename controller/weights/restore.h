@@ -33,9 +33,10 @@ struct kept_shard {
 
 struct restoring {
 	enum restoring_state state;
-	uint64_t lost; /* the stages that no node holds, as bits */
+	uint64_t lost; /* one bit for each stage that no node holds */
 	uint64_t iteration;
-	uint64_t below;      /* checkpoints from this iteration on cannot be used; 0: all can */
+	/* checkpoints of this and later iterations cannot be used; 0: all can be used */
+	uint64_t below;
 	int who[MSG_STAGES]; /* the node that restores each stage; -1: no node was asked yet */
 	struct kept_shard *shards;
 	uint32_t n_shards;
@@ -57,7 +58,7 @@ enum restore_outcome {
 /* Returns the iteration of the newest complete checkpoint in the record that is below `below`; 0:
  * none */
 uint64_t restore_newest(struct run *run, uint64_t below);
-/* Goes back to the newest complete checkpoint; returns false if there is none */
+/* Goes back to the newest complete checkpoint. Returns false if the run has none */
 bool restore_checkpoint(struct backups *backups);
 /* Restarts the run from its first weights. Does nothing and returns false if there is a checkpoint,
  * even one that cannot be read now. */
@@ -65,7 +66,8 @@ bool restore_first(struct backups *backups);
 /* Lets `taker` restore the stage by averaging its neighbours, and gives it the stage. Returns
  * false, and changes nothing, if no neighbour can be used. */
 bool restore_average(struct backups *backups, int stage, struct member *taker);
-/* Called when a process has joined: it may have files that could not be read before */
+/* Called when a process has joined, because its machine may have files that could not be read
+ * before */
 void restore_look_again(struct backups *backups);
 void restore_failed(struct backups *backups, struct member *m, const struct msg_unready *u);
 /* Continues a restore; called in each turn */
@@ -77,8 +79,8 @@ int64_t restore_patience_us(const struct backups *backups, int64_t answered_us);
  * only if no other node can restore the stage. */
 void restore_abandon_silent(struct backups *backups);
 void restore_fini(struct backups *backups); /* frees the state when the controller ends */
-/* Call when a node returns with the stage's weights. Returns false if the run is already restoring
- * a checkpoint, so that these weights are too late. */
+/* Called when a node returns with the stage's weights. Returns false if these weights are too late,
+ * because the run is already restoring a checkpoint. */
 bool restore_averted(struct backups *backups, int stage);
 
 #endif

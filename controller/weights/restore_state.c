@@ -1,4 +1,4 @@
-/* restore_state.c - the table of what the controller restores.
+/* restore_state.c - the table of the states in which the controller restores a stage or the run.
  *
  * Deaths, returning nodes and unreadable files come in any order. With one table, each pair of
  * state and event has exactly one result, and a pair that must not occur is noticed at once. */
@@ -21,7 +21,7 @@ static const struct {
 	{ IN(NOTHING), RESTORING_READ, RESTORING_CHECKPOINT },
 	{ IN(NOTHING), RESTORING_BUILD, RESTORING_FIRST_WEIGHTS },
 	{ IN(NOTHING), RESTORING_COMBINE, RESTORING_AVERAGE },
-	/* Only one node averages. Its failure does not make a checkpoint unusable. */
+	/* Only the averaging node has failed, which does not make a checkpoint unusable. */
 	{ GOES_BACK, RESTORING_REJECT, RESTORING_NOTHING },
 	{ ANY, RESTORING_GIVE_UP, RESTORING_NOTHING },
 	{ GOES_BACK | IN(AVERAGE), RESTORING_FINISH, RESTORING_NOTHING },

@@ -1,4 +1,4 @@
-/* restore_state.h - what the controller restores: a table of states and events. */
+/* restore_state.h - the state of a restore, by what is restored: a table of states and events. */
 #ifndef CONTROLLER_WEIGHTS_RESTORE_STATE_H
 #define CONTROLLER_WEIGHTS_RESTORE_STATE_H
 
@@ -14,14 +14,16 @@ enum restoring_state {
 };
 
 enum restoring_event {
-	RESTORING_READ, /* the run has to go back to a checkpoint, whose files are read */
-	/* A stage is lost before the first checkpoint, so the first weights are made again */
+	/* the run has to go back to a checkpoint, so nodes are ordered to read its files */
+	RESTORING_READ,
+	/* A stage is lost before the first checkpoint, so nodes are ordered to make the first
+	 * weights again */
 	RESTORING_BUILD,
-	RESTORING_COMBINE, /* a stage is lost, and is averaged from its live neighbours */
-	RESTORING_REJECT,  /* no node is left that could read or make some stage */
+	RESTORING_COMBINE, /* a stage is lost, and a node is ordered to average its neighbours */
+	RESTORING_REJECT,  /* no remaining node can read or make some stage */
 	/* The averaging node has died, the stage has returned, or another restore begins. */
 	RESTORING_GIVE_UP,
-	RESTORING_FINISH, /* the record has the stages that were restored */
+	RESTORING_FINISH, /* the record has the restored stages */
 	RESTORING_EVENTS
 };
 

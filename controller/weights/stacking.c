@@ -1,18 +1,19 @@
-/* stacking.c - stages that begin to be visited start from a trained stage (--stack).
+/* stacking.c - stages that are visited for the first time start from a trained stage (--stack).
  *
- * As long as the first phase of the skip schedule skips all stages that may be skipped, these
- * stages hold nothing worth keeping. Some iterations before a phase visits them, each of their
- * replicas fetches a standby copy of its source, a stage that is always visited (stage_set_source).
- * The copy follows every commit, as every standby copy does. The commit of the last iteration
- * before the phase then says that the stages start from these copies (msg_commit.stack_from): an
- * agent makes the copy's step and takes its layers in place of its own step. The record has this in
- * the commit's own transaction. Therefore a death at any moment leaves either the state before the
- * commit or the state after it, and all code that repeats a commit or handles a missed one works
- * here, too.
+ * In the first phase of the skip schedule, microbatches skip all stages that may be skipped. The
+ * weights of these stages are then not worth keeping. Some iterations before a phase visits these
+ * stages, each of their replicas fetches a standby copy of a source, a stage that is always visited
+ * (stage_set_source). The copy follows every commit, as every standby copy does.
  *
- * Each such stage needs one replica with a copy. A replica without a copy is dropped with the
+ * The commit of the last iteration before the phase says that the stages start from these copies
+ * (msg_commit.stack_from). At this commit, an agent makes the step of the copy instead of the step
+ * of its own weights, and takes the copy's layers. The record has this in the commit's own
+ * transaction. A death at any moment therefore leaves either the state before the commit or the
+ * state after it. All code that repeats a commit or handles a missed commit works here, too.
+ *
+ * Each of these stages needs one replica with a copy. A replica without a copy is dropped with the
  * commit and fetches the stage. If the copies are not complete in time, the phase begins later
- * (planning/skip_phases.c). It waits only a few iterations for more than one copy of a stage. */
+ * (planning/skip_phases.c). For a second copy of a stage it waits only a few iterations. */
 #include "controller/weights/stacking.h"
 
 #include <math.h>
@@ -25,21 +26,22 @@
 #include "controller/weights/backups.h"
 
 enum {
-	EARLIEST = 8, /* copies are fetched at least this many iterations before the phase */
+	EARLIEST = 8, /* copies are fetched at least this many iterations before the phase begins */
 	/* Number of iterations for which the phase waits for nodes that still fetch */
 	PATIENCE = 3,
-	/* Number of failures to keep a copy after which the phase does not wait for a node */
+	/* The phase does not wait for a node that failed this many times to keep a copy */
 	MOST_FAILURES = 3,
 	AGAIN_US = 30000000 /* time after which a node that failed tries again */
 };
-static const double state_bytes = 12; /* bytes of a parameter's state: the weight and two moments */
+/* bytes that a fetch sends for each parameter: the weight and two moments */
+static const double state_bytes = 12;
 
 static int source_of(const struct run *run, const struct member *m)
 {
 	return stage_set_source(run->cluster->always | 1, member_stage(run, m));
 }
 
-/* Returns true if m is a replica of a stage that starts from a trained stage. */
+/* Returns true if m is a replica of a stage that will start from a trained stage. */
 static bool is_concerned(const struct run *run, const struct member *m)
 {
 	return member_is_replica(m) && !m->is_marked &&
@@ -58,7 +60,8 @@ static bool has_failed(const struct run *run, const struct member *m)
 	       run->now_us - m->copy.refused_us <= AGAIN_US;
 }
 
-/* Returns true if m has no copy for its stage yet, but can fetch one or is fetching one. */
+/* Returns true if m has no complete copy of its stage's source, but can fetch it or is fetching
+ * it. */
 static bool may_fetch(const struct run *run, const struct member *m)
 {
 	int source = source_of(run, m);
@@ -67,7 +70,8 @@ static bool may_fetch(const struct run *run, const struct member *m)
 				 : m->copy.stage == source && m->copy.state == COPY_FETCHING;
 }
 
-/* Returns the number of iterations that the slowest fetch may take. */
+/* Returns how many iterations before the phase the fetches have to begin, so that the slowest is
+ * complete in time. */
 static uint64_t find_lead(const struct backups *backups)
 {
 	const struct curves *c = &backups->run->record.curves;
@@ -94,9 +98,9 @@ static uint64_t find_lead(const struct backups *backups)
 	return EARLIEST + (each_s > 0 ? (uint64_t)fmin(1e9, 2 * fetch_s / each_s) : 0);
 }
 
-/* Makes m free to fetch a copy, if m keeps one for another purpose: releases that copy if another
- * node has one too, otherwise lets another node fetch one. Without this, a stage whose only replica
- * keeps such a copy could never start from its source. */
+/* Prepares m, which keeps a copy for another purpose, for a fetch. If another node has a copy of
+ * the same stage, releases m's copy. Otherwise makes another node fetch one. Without this, a stage
+ * whose only replica keeps such a copy could never start from its source. */
 static void free_node(struct backups *backups, struct member *m)
 {
 	for (uint32_t i = 0; i < backups->members->n; i++) {
@@ -111,7 +115,7 @@ static void free_node(struct backups *backups, struct member *m)
 		struct member *o = &backups->members->list[i];
 
 		if (o->copy.stage == m->copy.stage && o != m)
-			return; /* another node is already fetching the copy */
+			return; /* node o is already fetching this copy */
 	}
 	for (uint32_t i = 0; i < backups->members->n; i++) {
 		struct member *o = &backups->members->list[i];

@@ -1,9 +1,9 @@
 /* stage_moves.c - moves nodes between stages: nodes exchange stages, and a standby copy becomes a
  * node's own weights.
  *
- * If the only replica of a stage dies, the holder of the standby copy takes over, and the stage
- * has no copy any more. If the holder moves to the stage earlier, the stage has a second replica
- * without any new fetch. */
+ * If the only replica of a stage dies, the node with the standby copy takes over, and the stage
+ * then has no copy. If that node moves to the stage earlier, the stage has a second replica without
+ * another fetch. */
 #include "controller/weights/stage_moves.h"
 
 #include "controller/members/failure_detector.h"
@@ -26,12 +26,13 @@ struct member *stage_moves_place(struct members *members, int stage)
 
 		if (member_stage(members->run, m) == stage && !member_is_replica(m) &&
 		    (!member_alive(m) || m->is_marked))
-			return m; /* a marked node works until a plan excludes it */
+			/* a marked node still works for the stage until a plan excludes it */
+			return m;
 	}
 	return NULL;
 }
 
-/* Returns a node that is assigned to the stage but holds none of its weights. */
+/* Returns a node that is assigned to the stage but is not a replica yet. */
 static struct member *idle_in(struct members *members, int stage, const struct member *but)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -44,8 +45,8 @@ static struct member *idle_in(struct members *members, int stage, const struct m
 	return NULL;
 }
 
-/* Exchanges the stages of m and a node of `stage`, so that every stage keeps its size. If that node
- * is lost and returns, it takes the stage that m has left. */
+/* Exchanges the stages of m and a node of `stage`, so that every stage keeps its number of nodes.
+ * If that node is absent, it gets m's former stage when it returns. */
 void stage_moves_exchange(struct members *members, struct member *m, int stage)
 {
 	struct member *other = stage_moves_place(members, stage);
@@ -74,7 +75,7 @@ void stage_moves_move(struct members *members, struct member *m, int stage)
 
 void stage_moves_load(struct members *members, struct member *m, int stage)
 {
-	/* Set so that members_assign keeps the stage even if its links are slow */
+	/* With this set, members_assign keeps the stage even if m's links to it are slow */
 	m->move.is_loading = true;
 	members_assign(members, m, stage, true);
 	members->moved_us = members->run->now_us;
@@ -116,8 +117,8 @@ static uint32_t count_joiners(const struct members *members, int stage)
 	return n;
 }
 
-/* Returns true if m keeps the copy of a stage with one replica and a free place, and m's own stage
- * can spare m. */
+/* Returns true if m should move to the stage of its copy. That stage must have one replica and an
+ * absent node, and m's own stage must have enough other replicas. */
 static bool should_move(struct members *members, const struct member *m)
 {
 	return member_is_replica(m) && m->copy.stage >= 0 && !m->move.is_returning &&

@@ -1,16 +1,18 @@
 /* standbys.c - keeps every stage on two nodes after every commit.
  *
- * A stage with one replica has a keeper: a node of another stage with a standby copy of the
- * weights and moments. The keeper fetches the copy in the background and receives the summed
- * gradient of every iteration. A commit is decided only when the keepers have the sum, too, so a
- * single death never loses a committed stage. The exception is an exchange of stages
- * (phase_moves.c) that leaves one replica: the keeper begins to fetch only after it. A joining node
- * keeps a copy of its own stage in the same way, and loads it when it is complete.
+ * A stage with one replica has a keeper: a node of another stage with a standby copy of the weights
+ * and moments. The keeper fetches the copy in the background and receives the summed gradient of
+ * every iteration. A commit is decided only when the keepers have the sum, too, so a single death
+ * never loses a committed stage. There is one exception: if an exchange of stages (phase_moves.c)
+ * leaves one replica, the keeper begins to fetch only after the exchange. A joining node keeps a
+ * copy of its own stage in the same way, and loads it when it is complete.
  *
- * Candidates whose links to the stage are fast enough come first; then those whose own stage has
- * three replicas or more, which move to the stage once the copy is complete; then spares; then
- * those to which the first plan gave the stage; then the one to which the replica sends a gradient
- * fastest. A keeper needs memory for twice the copy, and keeps one stage at most. */
+ * Candidates for a keeper are ranked by these criteria, in this order. Its links to the stage are
+ * fast enough. Its own stage has three replicas or more, so that it can move to the stage once the
+ * copy is complete. It is a spare. The first plan gave it the stage. The replica sends a gradient
+ * to it fastest.
+ *
+ * A keeper needs memory for twice the copy, and keeps one stage at most. */
 #include "controller/weights/standbys.h"
 
 #include <math.h>
@@ -26,14 +28,14 @@
 
 enum {
 	LOOK_EVERY_US = 100000,
-	/* Added to three times the longest of these times: that of the replicas' sums, their
-	 * planned time, the transfer to the copy. */
+	/* The commit waits for copies for this time and three times the longest of these times: the
+	 * replicas' sums took, the sums were planned to take, the transfer to a copy takes. */
 	COPY_PATIENCE_US = 2000000
 };
 
 /* ---- reports about copies ---- */
 
-/* Orders a joiner that has reported a complete copy to load it, if the copy belongs to the last
+/* Orders a joiner that has reported a complete copy to load the copy, if it belongs to the last
  * commit. If a newer commit was decided meanwhile, the order follows once the joiner has reported
  * that commit. */
 static void load_copy(struct members *members, struct member *m)
@@ -48,7 +50,7 @@ void standbys_kept(struct members *members, struct member *m, const struct msg_k
 	if (m->copy.stage < 0 || k->assignment != m->copy.order ||
 	    (m->state == MEMBER_DEAD && k->hash))
 		return;
-	/* As expected, a dropped copy misses the next commit */
+	/* A dropped copy always misses the next commit */
 	if (!k->hash && m->copy.state == COPY_DROPPED) {
 		copies_forget(m);
 		return;
@@ -91,7 +93,7 @@ void standbys_committed(struct members *members, struct member *m, const struct 
 		load_copy(members, m);
 }
 
-/* ---- during a reduction ---- */
+/* ---- during a sum ---- */
 
 /* Returns the longest transfer time of a sum to an awaited copy, in seconds. */
 static double transfer_to_copies_s(const struct members *members)
@@ -118,8 +120,8 @@ static double transfer_to_copies_s(const struct members *members)
 	return most;
 }
 
-/* Returns how long the commit waits for copies. On a slow machine the replicas' sums take longer,
- * so it waits longer. */
+/* Returns how long the commit waits for copies. The time grows with that of the replicas' sums,
+ * because a slow machine delays both. */
 static int64_t patience_us(const struct members *members, double took_s)
 {
 	const struct run *run = members->run;
@@ -129,8 +131,9 @@ static int64_t patience_us(const struct members *members, double took_s)
 	       (int64_t)(3e6 * fmax(transfer_to_copies_s(members), fmax(took_s, planned_s)));
 }
 
-/* Drops copies for which the replicas, having the sum themselves, have waited too long. The wait is
- * counted in checks, not in time, because this process may have been held up. */
+/* Drops copies for which the replicas have waited too long after they had the sum themselves. The
+ * wait is measured as a number of checks, so that it does not pass while this process is
+ * suspended. */
 static void release_overdue(struct backups *backups, double took_s)
 {
 	for (uint32_t i = 0; i < backups->members->n; i++) {
@@ -231,7 +234,8 @@ static uint32_t keepers_of(const struct members *members, int stage)
 	for (uint32_t i = 0; i < members->n; i++)
 		n += members->list[i].copy.stage == stage && member_alive(&members->list[i]) &&
 		     !members->list[i].is_marked &&
-		     members->list[i].move.drain == DRAIN_NOT && /* another keeper replaces it */
+		     /* another node replaces a keeper that drains */
+		     members->list[i].move.drain == DRAIN_NOT &&
 		     members->list[i].copy.state != COPY_DROPPED;
 	return n;
 }
@@ -245,8 +249,9 @@ static bool has_second(const struct members *members, const struct member *m)
 	return false;
 }
 
-/* Releases copies that are not needed, except those of joiners. A copy of the last commit stays
- * until the next commit, because both replicas may have died unnoticed. */
+/* Releases copies that are not needed, except the copies of joiners. A copy of the last commit
+ * stays until the next commit, because both replicas of its stage may have died without being
+ * noticed. */
 static void release_idle(struct members *members)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -268,9 +273,9 @@ static void release_idle(struct members *members)
 	}
 }
 
-/* Makes room for a copy of the stage `lacking` if only nodes of this stage could keep another copy.
- * One of them then takes over the copy of another stage's keeper, which can then keep a copy of
- * `lacking`. */
+/* Called if every node that could keep a copy of the stage `lacking` keeps another stage's copy.
+ * Finds such a keeper, and a node of `lacking` that fetches the keeper's copy. The keeper can then
+ * drop its copy and keep a copy of `lacking`. */
 static void make_room(struct members *members, int lacking)
 {
 	struct member *m, *f;
@@ -312,7 +317,7 @@ bool standbys_turn(struct backups *backups, double sums_took_s)
 	backups->standbys.next_us = run->now_us + LOOK_EVERY_US;
 	if (run->phase == PHASE_REDUCING) {
 		release_overdue(backups, sums_took_s);
-		return false; /* nodes cannot be added to the current sum */
+		return false; /* a node cannot be added to a sum that has begun */
 	}
 	backups->standbys.looks = 0;
 	release_idle(members);

@@ -103,7 +103,8 @@ INLINE float largest(struct lanes l)
  * overflow nor a denormal result. */
 INLINE floats exponential(floats x)
 {
-	const floats magic = splat(12582912.0f); /* 1.5 * 2^23: adding it rounds to a whole number */
+	/* 1.5 * 2^23: adding it rounds to a whole number */
+	const floats magic = splat(12582912.0f);
 	floats n, r, p;
 
 	x = select(x < splat(-87.0f), splat(-87.0f), x);
