@@ -85,7 +85,7 @@ struct job_task {
 	struct tensor_bytes out;
 	bool leaves; /* the output is given as `leaving`, on its way from the device */
 	struct stage_output *leaving; /* output, given; NULL: none */
-	float loss; /* output of TASK_LOSS */
+	float loss;                   /* output of TASK_LOSS */
 };
 
 /* Part of the jobs STEP and FOLLOW. */

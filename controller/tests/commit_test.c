@@ -170,10 +170,7 @@ FIXTURE_TEST(an_iteration_has_one_event_with_the_times_of_all_devices)
 		"\"iteration\":1,\"nodes\":["
 		"{\"busy_s\":1.0,\"host_s\":0.0,\"network_s\":0.0,\"others_s\":0.0,\"node\":3},"
 		"{\"busy_s\":1.0,\"host_s\":0.0,\"network_s\":0.0,\"others_s\":0.0,\"node\":4}]";
-	struct msg_committed r = { .iteration = 1,
-				   .stage = 1,
-				   .hash = 7,
-				   .spent = { { SECOND } } };
+	struct msg_committed r = { .iteration = 1, .stage = 1, .hash = 7, .spent = { { SECOND } } };
 	char *text;
 	size_t size;
 	FILE *was = c->run.record.jsonl, *events = open_memstream(&text, &size);

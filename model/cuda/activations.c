@@ -117,8 +117,8 @@ static void get_beside(struct cuda_stage *s, const struct codec *c, int buffer, 
 	downloads_clear(s->crossing.downloads, buffer);
 	cuda_encode(s, c, s->crossing.out[buffer], from);
 	device_order(s->d, STREAM_COMPUTE, STREAM_GET);
-	device_get_beside(s->d, downloads_pinned(s->crossing.downloads, buffer), s->crossing.out[buffer],
-			  codec_bytes(c, activation(s)));
+	device_get_beside(s->d, downloads_pinned(s->crossing.downloads, buffer),
+			  s->crossing.out[buffer], codec_bytes(c, activation(s)));
 	device_mark(s->d, STREAM_GET, (unsigned)buffer);
 }
 

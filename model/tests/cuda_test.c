@@ -428,8 +428,7 @@ static struct results results_of(const struct model_config *c, uint32_t index, u
 	r = (struct results){ .activation = p.activation, .parameters = stage_parameters(p.cpu) };
 	forward_and_backward(&p, true);
 	if (index == 0)
-		assert_int_equal(
-			gpu_loss(p.gpu, p.in, p.targets, &r.loss, p.grad_in[0], true), 0);
+		assert_int_equal(gpu_loss(p.gpu, p.in, p.targets, &r.loss, p.grad_in[0], true), 0);
 	r.gradient = malloc(r.parameters * sizeof(float));
 	memcpy(r.gradient, backend_cuda.array(p.gpu, ARRAY_GRADIENT), r.parameters * sizeof(float));
 	r.out = p.out[1];

@@ -89,7 +89,8 @@ TEST(threads_collect_while_others_are_made)
 		downloads_clear(downloads, (int)buffer);
 		device_put(d, on_device[buffer], host, BYTES);
 		device_order(d, STREAM_COMPUTE, STREAM_GET);
-		device_get_beside(d, downloads_pinned(downloads, (int)buffer), on_device[buffer], BYTES);
+		device_get_beside(d, downloads_pinned(downloads, (int)buffer), on_device[buffer],
+				  BYTES);
 		device_mark(d, STREAM_GET, buffer);
 		give(downloads_give(downloads, (int)buffer, BYTES));
 	}

@@ -239,8 +239,9 @@ static void swiglu_backward(float *dgu, float *h, const float *dh, const float *
  * sees. */
 INLINE ints visible(size_t i, size_t seen)
 {
-	static const int32_t numbers[LANES] = { 0, 1, 2,  3,  4,  5,  6,  7,
-						8, 9, 10, 11, 12, 13, 14, 15 };
+	static const int32_t numbers[LANES] = {
+		0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15
+	};
 	ints lane, limit = (ints){ 0 } + (seen > i ? (int32_t)(seen - i) : 0);
 
 	memcpy(&lane, numbers, sizeof(lane));
@@ -296,8 +297,8 @@ static void softmax_tile_backward(const struct score_tile *t, float *dp, const f
 
 		for (size_t i = 0; i < t->cols; i += WIDTH) {
 			floats v = load(s, i, t->cols) * splat(t->scale);
-			floats p = select(visible(i, seen), exponential(v - splat(lse[r])),
-					  splat(0));
+			floats p =
+				select(visible(i, seen), exponential(v - splat(lse[r])), splat(0));
 			floats dv = load(d, i, t->cols) - splat(dot[r]);
 
 			store(s, i, t->cols, p);
@@ -323,8 +324,8 @@ static void row_dots(float *dot, const float *a, const float *b, size_t stride, 
 			for (size_t p = 0; p < PARTS; p++) {
 				size_t at = i + p * WIDTH;
 
-				sum.parts[p] += load(a + r * stride, at, n) *
-						load(b + r * stride, at, n);
+				sum.parts[p] +=
+					load(a + r * stride, at, n) * load(b + r * stride, at, n);
 			}
 		dot[r] = total(sum);
 	}

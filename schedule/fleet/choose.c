@@ -29,11 +29,11 @@ enum {
 	OF_ONE_SIZE = 6, /* largest number of settings in the pool with the same number of stages */
 	/* Number of candidates that are left after the halving, to be refined by single changes. */
 	REFINED = 4,
-	QUICK = 100,     /* evaluations for planning a candidate after a change */
-	GOOD = 1000,     /* evaluations for each candidate in the last round of the halving */
-	PROMISING = 8,   /* number of candidates that are then planned again */
-	AGAIN = 4000,    /* most evaluations for each of them */
-	FINAL = 20000    /* evaluations for each candidate in the answer */
+	QUICK = 100,   /* evaluations for planning a candidate after a change */
+	GOOD = 1000,   /* evaluations for each candidate in the last round of the halving */
+	PROMISING = 8, /* number of candidates that are then planned again */
+	AGAIN = 4000,  /* most evaluations for each of them */
+	FINAL = 20000  /* evaluations for each candidate in the answer */
 };
 /* Default limit of the work of a choice: for 20 nodes or fewer, and for each further node. The unit
  * is a simulated task (evaluate.h). */
