@@ -28,9 +28,9 @@ struct compute_setup {
 	size_t memory_bytes; /* memory limit of a stage; 0: all free memory of the machine */
 	enum recompute recompute;
 	bool has_tokenizer; /* the model's tokens are not bytes */
-	char *corpus;       /* n_corpus paths of the corpus, each ended by NUL; copied */
+	char *corpus;       /* n_corpus paths of corpus files, each ended by NUL; copied */
 	uint32_t n_corpus;  /* number of paths; 0: the default corpus */
-	size_t corpus_size; /* bytes of corpus */
+	size_t corpus_size; /* length of the string of paths `corpus`, bytes */
 };
 
 /* Copies the setup. -ENOMEM: no memory for a batch of tokens. */
