@@ -1,5 +1,5 @@
 /* heartbeat.h - reports the agent's state and its stuck links to the controller ten times a second.
- * Each heartbeat is complete in itself, so a lost one is not sent again.
+ * Each heartbeat has the complete state, so a lost heartbeat need not be sent again.
  */
 #ifndef AGENT_HEARTBEAT_H
 #define AGENT_HEARTBEAT_H

@@ -29,7 +29,7 @@ struct early; /* opaque */
  * decoding owns the message until the thread has ended. */
 struct decoding {
 	struct post_message message; /* kept by post_keep; set only if is_orphan */
-	/* result, from malloc: the input in the format that the stage takes. */
+	/* Result, from malloc: the input in the format that the stage takes. */
 	struct tensor_bytes input;
 	bool has_ended, is_plausible, is_orphan;
 };

@@ -39,7 +39,7 @@ enum standby_event {
 	STANDBY_STORE,    /* the worker begins to store pieces */
 	STANDBY_STEP,     /* the worker begins the step */
 	STANDBY_FOLLOWED, /* the worker has stored the pieces, or has made the step */
-	/* a newer order for a copy has arrived, so the copy stops waiting for the sum. */
+	/* A newer order for a copy has arrived, so the copy stops waiting for the sum. */
 	STANDBY_ABANDON,
 	STANDBY_FORGET, /* the sum is no longer useful and is dropped */
 	STANDBY_EVENTS
