@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Two data nodes, and two replicas each of two more stages. */
+/* Two data nodes with stage 0, two replicas of stage 1, two replicas of stage 2. */
 const uint8_t cluster_six[6] = { 0, 0, 1, 1, 2, 2 };
 
 void cluster_route_six(struct cluster *c)
