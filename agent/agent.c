@@ -436,7 +436,7 @@ static int64_t deadline_in_run_us(const struct agent *a)
 					   connections_deadline_us(a->modules.connections)));
 }
 
-/* Returns true if the worker or the checkpoint's thread is busy, because agent_free would wait for
+/* Returns true if the worker or the checkpoint's thread is busy. agent_free would then wait for
  * them. */
 static bool threads_work(const struct agent *a)
 {

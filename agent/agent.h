@@ -41,7 +41,7 @@ struct agent_options {
 	enum recompute recompute;
 	/* Limit of the machine's memory for the stage and an iteration; 0: all free memory. */
 	size_t memory_bytes;
-	int32_t node; /* the number that this node asks for; -1: any */
+	int32_t node; /* number of the node that this agent asks to be; -1: any */
 	/* Folder for checkpoints of the agent's stage; NULL: the agent writes no checkpoints. */
 	const char *run_dir;
 	/* n_corpus paths, each ended by NUL, that replace the paths in WELCOME. The files must have
@@ -87,8 +87,8 @@ void agent_send(struct agent *a, int64_t now_us);
 void agent_leave(struct agent *a, const char *why, bool drains, int64_t now_us);
 /* Returns true if the agent has ended, and sets *status to the exit status. */
 bool agent_over(const struct agent *a, int *status, int64_t now_us);
-/* Returns true if a thread still computes, writes or reads the GPU, because agent_free would wait
- * for it. */
+/* Returns true if a thread still computes, writes or reads the GPU. agent_free would then wait for
+ * it. */
 bool agent_stuck(const struct agent *a);
 /* Returns for how many milliseconds an injected fault suspends the process; 0: no fault. Each fault
  * is returned once. */

@@ -15,8 +15,8 @@ void join_hello(struct agent *a, int64_t now_us);
  * all state of the previous run. An invalid WELCOME ends the agent. -EAGAIN: the agent has left the
  * previous run, but the worker still runs one of its jobs. Call again when the worker is idle. */
 int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us);
-/* Admits the keys of the nodes in the message, and dials the nodes if the run has few. A changed
- * entry means that the node has a new process. */
+/* Admits the keys of the nodes in the message, and dials the nodes if the run has only few nodes. A
+ * changed entry means that the node has a new process. */
 void join_peers(struct agent *a, const struct msg_peers *p);
 /* Drops all state of the run. The worker must be idle or freed. The result of its last job is
  * dropped. */

@@ -138,9 +138,9 @@ static int prepare_stage(struct compute *c, struct job *j)
 				   .memory_bytes = c->setup.memory_bytes,
 				   .recompute = c->setup.recompute,
 				   .sums_on_host = true,
-				   /* Without a seed, the weights of a checkpoint, a standby copy or
-				    * the neighbours follow, so initial weights would be wasted
-				    * work. */
+				   /* Weights that are not made from the seed come from a
+				    * checkpoint, a standby copy or the neighbours. Initial weights
+				    * would then be wasted work. */
 				   .without_weights = !j->prepare.from_seed };
 	bool other = !c->stage || stage_index(c->stage) != j->prepare.stage;
 	int rc = 0;

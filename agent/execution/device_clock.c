@@ -84,8 +84,8 @@ static struct interval find_gap(const struct intervals *u)
 	return (struct interval){ list[at - 1].to_us, list[at].from_us };
 }
 
-/* Adds an interval to union `first` and to all later sets, which contain union `first`. A union
- * that exceeds MOST closes its narrowest gap. All later sets then close that gap too. Otherwise
+/* Adds an interval to union `first` and to all later unions, which contain union `first`. A union
+ * that exceeds MOST closes its narrowest gap. All later unions then close that gap too. Otherwise
  * they would no longer contain the union, and a state's time could be negative. */
 static void add_to_unions(struct device_clock *x, int first, struct interval new)
 {

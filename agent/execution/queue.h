@@ -42,7 +42,7 @@ struct task {
 	int64_t arrived_us;
 	/* In the memory of `owner`; `at` NULL: the task reads the corpus. */
 	struct tensor_bytes input;
-	/* Has the input's bytes; its users are this task, and a job of the worker that reads
+	/* Owner of the input's bytes. Its users are this task, and a job of the worker that reads
 	 * them. */
 	struct body *owner;
 	uint64_t number;           /* the input's number, unique in the process; 0: no input */

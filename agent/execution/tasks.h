@@ -53,7 +53,8 @@ void tasks_arrive(struct tasks *x, const struct route *r, uint32_t position, boo
 bool tasks_next_job(struct tasks *x, struct job *job, int64_t now_us);
 /* Takes the output of a computed job. The task lasts until its planned end. */
 void tasks_job_done(struct tasks *x, struct job *job, int64_t now_us);
-/* Records that the worker has ended a job other than a task: before, it could not start a task. */
+/* Records that the worker has ended a job other than a task. The worker could not start a task
+ * before that. */
 void tasks_other_job_done(struct tasks *x, const struct job *job);
 /* Ends a task that is due: reports its end and passes its output on. */
 void tasks_end_due(struct tasks *x, int64_t now_us);

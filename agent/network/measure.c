@@ -10,8 +10,8 @@
  *                 until the acknowledged rate stops rising, the time is over, or a train is
  *                 answered late
  *
- * The post measures that rate and the round trips (wire/delivery/flow.h). An unused link is probed
- * from time to time. An order for MSG_NOBODY probes all links as fast as answers arrive.
+ * The post measures the acknowledged rate and the round trips (wire/delivery/flow.h). An unused link
+ * is probed from time to time. An order for MSG_NOBODY probes all links as fast as answers arrive.
  */
 #include "agent/network/measure.h"
 
@@ -77,7 +77,7 @@ struct measure {
 	uint32_t n_level;     /* number of successive checks in which the rate has not risen */
 };
 
-/* a rate that rises by less than this factor from check to check counts as not rising. */
+/* If the rate rises by less than this factor from check to check, it counts as not rising. */
 static const double level = 1.05;
 
 struct measure *measure_new(struct peers *peers, struct packet_trains *trains,
@@ -103,8 +103,8 @@ static bool is_hurried(const struct measure *w, uint16_t to)
 	return w->all_until_us || (w->standing == MEASURE_PROBING && w->order.to == to);
 }
 
-/* Returns the time between two probes of a link. The more nodes a run has, the longer it is.
- * Emulated links are probed only on order. */
+/* Returns the time between two probes of a link. The more nodes the run has, the longer is this
+ * time. Emulated links are probed only on order. */
 static int64_t probe_every_us(const struct measure *w, uint16_t to, int64_t round_trip_us)
 {
 	if (is_hurried(w, to))

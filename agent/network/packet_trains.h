@@ -36,8 +36,8 @@ enum packet_trains_standing packet_trains_turn(struct packet_trains *t, bool las
 /* Returns the rate of the answers so far, bytes per second; 0: no answers. On a very slow link the
  * first answer may arrive after packet_trains_turn has returned TRAINS_UNANSWERED. */
 double packet_trains_rate(const struct packet_trains *t);
-/* These two handle another node's announcement of a train, and another node's answer to a train of
- * this node. */
+/* These two functions handle another node's announcement of a train, and another node's answer to a
+ * train of this node. */
 void packet_trains_announced(struct packet_trains *t, const struct msg_packet_train *m,
 			     post_peer_id peer, int64_t now_us);
 void packet_trains_answered(struct packet_trains *t, const struct msg_packet_train_heard *m);

@@ -40,9 +40,9 @@ struct peer {
 	int64_t dial_again_us;
 	int64_t dialed_us;     /* when the connection was dialed, or probe.c began to doubt it */
 	bool used;
-	/* a tensor was due and could not leave, since the last check of probe.c. */
+	/* Since the last check of probe.c, a tensor was due and could not leave. */
 	bool blocked;
-	/* Time at which the emulated link is free again. It carries one tensor at a time. */
+	/* The emulated link carries one tensor at a time, and is busy until this time. */
 	int64_t link_free_us;
 	int64_t piece_free_us; /* when the emulated link is free again for pieces of weights */
 	/* Number of activations, and number of gradients, that were sent to this peer. */

@@ -84,8 +84,8 @@ void tell_set_clock(struct tell *t, const struct msg_ping *ping);
 int64_t tell_to_controller_us(const struct tell *t, int64_t own_us);
 int64_t tell_from_controller_us(const struct tell *t, int64_t controller_us);
 /* Requests that the agent ends with this exit status, once the controller has acknowledged all
- * messages. The agent waits for LEAVE_US, or for three timeouts of the link if that is longer. A
- * second call changes nothing. */
+ * messages. The agent waits for them at most LEAVE_US, or three timeouts of the link if that is
+ * longer. A second call changes nothing. */
 void tell_last(struct tell *t, int status, int64_t now_us);
 
 #endif

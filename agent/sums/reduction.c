@@ -129,8 +129,8 @@ void reduction_begin(struct reduction *x, const struct msg_reduce *m, uint32_t c
 	x->uses.tell->tally.dropped += delay_queue_drop(x->uses.delay_queue, is_older_slice, r);
 }
 
-/* Schedules a slice for the time *due plus the slice's emulated transfer time, to which it sets
- * *due. A node thus sends the slices of a phase one after another. Drops one user of the body. */
+/* Adds the slice's emulated transfer time to *due, and lets the slice leave at that time. A node
+ * thus sends the slices of a phase one after another. Drops one user of the body. */
 static void send_slice(struct reduction *x, enum tensor_kind kind, uint32_t slice, uint16_t to,
 		       struct body *body, int64_t now_us, int64_t *due)
 {

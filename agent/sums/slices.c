@@ -338,8 +338,8 @@ static int add_span(struct spans *s, size_t from, size_t to)
 	return 0;
 }
 
-/* Returns the unit of a piece: its offset and its length must be multiples. In fp32 the unit is a
- * float, so that the caller can check the floats of each piece. */
+/* Returns the unit of a piece: its offset and its length must be multiples of the unit. In fp32 the
+ * unit is a float, so that the caller can check the floats of each piece. */
 static size_t unit_of(const struct slices *r)
 {
 	return is_fp32(r) ? sizeof(float) : 1;

@@ -16,7 +16,7 @@
 /* A tensor that waits in the queue. If head.n_routes is 1, its route is the field `route`. */
 struct parcel {
 	uint16_t to;
-	struct msg_tensor head; /* the sender sets its `routes` pointer */
+	struct msg_tensor head; /* its pointer `routes` is set when the message is sent */
 	struct route route;
 	struct body *body; /* the parcel is one user of the body; NULL: no bytes */
 	/* Bytes of the tensor that were sent so far; slices are sent in pieces. */

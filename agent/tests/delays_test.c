@@ -104,7 +104,7 @@ FIXTURE_TEST(waiting_for_a_cut_link_is_no_transfer_time)
 	assert_int_equal(fault_apply(&a->faults, &cut, 0), 0);
 	assert_int_equal(delay_queue_add(a->modules.delay_queue, &p), 0);
 	while (delay_queue_deadline_us(a->modules.delay_queue) < SECOND)
-		/* The loop calls a little later than the deadline, as a real loop does. */
+		/* Calls links_pump a little later than the deadline, as the agent's loop does. */
 		links_pump(&a->modules.links,
 			   delay_queue_deadline_us(a->modules.delay_queue) + 300);
 	assert_true(a->peers.list[1].blocked);

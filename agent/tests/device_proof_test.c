@@ -1,4 +1,4 @@
-/* Tests the test of a GPU (device_proof.c) with an emulated GPU. */
+/* Tests device_proof.c, which tests a GPU. The GPU is emulated. */
 #include "agent/device_proof.h"
 
 #include <errno.h>

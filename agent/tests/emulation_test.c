@@ -134,8 +134,8 @@ static uint64_t given_us(const struct cluster *c, uint32_t node)
 	return (uint64_t)sum;
 }
 
-/* Sends a PING. is_measured: it has the offset between the clocks of the agent and the controller,
- * which is 0 here. */
+/* Sends a PING. is_measured: the PING has the offset between the clocks of the agent and the
+ * controller, which is 0 here. */
 static void send_clock(struct cluster *c, bool is_measured)
 {
 	struct msg m = { .type = MSG_PING };

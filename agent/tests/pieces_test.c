@@ -207,8 +207,8 @@ static const struct sum_codec fp32 = { FORMAT_FP32, starts, 2 };
 typedef int put_function(struct slices *r, uint16_t from, uint32_t slice, uint64_t offset,
 			 const void *body, size_t bytes);
 
-/* Puts a slice in pieces of 1 to 9 units, in a scattered order. Each piece is put twice. unit:
- * bytes. */
+/* Puts a slice in pieces of 1 to 9 units, in a scattered order. Each piece is put twice. unit: size
+ * of a unit, bytes. */
 static void put_scattered(put_function *put, struct slices *r, uint16_t from, uint32_t slice,
 			  const void *body, size_t unit)
 {

@@ -28,8 +28,8 @@ void noted_tell(struct tell *t, struct msg *m, enum post_flags flags, int64_t no
 
 static sem_t release;
 
-/* Replaces the function that writes a checkpoint: waits until the test releases it. It fails after
- * 20 s without a release. If the loop waited for it by mistake, the test would thus end. */
+/* Replaces the function that writes a checkpoint: waits until the test releases it. Without a
+ * release it fails after 20 s, so that a test whose loop waits by mistake ends. */
 int held_save_stage(const char *run_dir, const struct model_config *config, uint32_t stage,
 		    uint64_t iteration, const float *state, bool moments, uint64_t *hash,
 		    uint64_t *bytes, struct error *err)

@@ -14,10 +14,10 @@ enum {
 	 * SILENCE_TIMES the transfer time of a piece if that is longer. */
 	SILENCE_US = 5000000,
 	SILENCE_TIMES = 3,
-	/* The same before the first piece arrives. It is short because the source may have sent the
-	 * first piece to an earlier process of this node. */
+	/* The same limit before the first piece has arrived. It is short, because the source may
+	 * have sent the first piece to an earlier process of this node. */
 	FIRST_SILENCE_US = 1000000,
-	/* The time doubles each time that it passes without a piece, up to this limit. */
+	/* While nothing arrives, the time doubles at each repetition, up to this limit. */
 	SILENCE_MOST_US = 40000000,
 	/* Pause before the request of a piece is repeated that arrived but could not be stored. */
 	FETCH_AGAIN_US = 20000,

@@ -33,7 +33,7 @@ bool save_next_part(struct save *s, struct job *job);
 /* Takes the copy from the job. When it is complete, the second thread begins to write it. */
 void save_job_done(struct save *s, struct job *job, int64_t now_us);
 void save_turn(struct save *s, int64_t now_us); /* reports a checkpoint once it is written */
-/* Returns true while the second thread writes, because save_free would wait for it. */
+/* Returns true while the second thread writes. save_free would then wait for it. */
 bool save_busy(const struct save *s);
 /* Forgets the order. A checkpoint that is being written is completed, but not reported. */
 void save_forget(struct save *s);
