@@ -11,7 +11,7 @@
 struct agent;
 struct heartbeat; /* opaque; the agent has one */
 
-struct heartbeat *heartbeat_new(void); /* heartbeat_free */
+struct heartbeat *heartbeat_new(void);     /* freed by heartbeat_free */
 void heartbeat_free(struct heartbeat *h);  /* NULL is allowed */
 /* Records a PING of the controller, which the next heartbeat answers. */
 void heartbeat_ping(struct agent *a, const struct msg_ping *ping, int64_t now_us);

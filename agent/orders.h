@@ -16,7 +16,7 @@
 struct agent;
 struct orders; /* opaque; the agent has one */
 
-struct orders *orders_new(void); /* orders_free */
+struct orders *orders_new(void);     /* freed by orders_free */
 void orders_free(struct orders *o);  /* NULL is allowed */
 /* Handles a message of the controller, or a change of the connection to it. */
 void orders_take(struct agent *a, struct post_message *p, int64_t now_us);

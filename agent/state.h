@@ -1,8 +1,7 @@
 /* state.h - all parts of an agent, for the loop and for the handlers of orders and messages.
  *
- * Each part has a struct and a header of its own, and its functions receive that struct, which
- * names the other parts that it works on. Only the files in agent/ itself see all parts. From the
- * top:
+ * Each part has its own struct and header. Its functions receive this struct, which has pointers to
+ * the other parts that they work on. Only the files in agent/ itself see all parts. From the top:
  *
  *     agent.c           the loop: runs the phases of a turn
  *     orders.c          carries out the controller's orders, some only once the agent is settled

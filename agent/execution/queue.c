@@ -36,7 +36,8 @@ struct slot {
 
 struct queue {
 	struct entry entries[MSG_MICROBATCHES];
-	uint32_t ranks[KINDS][MSG_MICROBATCHES]; /* order of the tasks; UINT32_MAX: no rank */
+	/* Index of each task in the node's priority list; UINT32_MAX: none. */
+	uint32_t ranks[KINDS][MSG_MICROBATCHES];
 	struct task **waiting;
 	size_t n_waiting, room;
 	struct task *running;

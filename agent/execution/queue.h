@@ -4,8 +4,8 @@
  * microbatch, L its loss, and B its backward task. The node runs one task at a time and never
  * interrupts it. It is never idle while a task that may start is waiting. A task of a newer attempt
  * runs first, because a repeated microbatch is late already. Tasks of equal attempts run by rank.
- * Tasks without a rank follow, by arrival and then by microbatch. A microbatch holds one of the
- * node's slots from the start of its F to the end of its B, and no F starts without a slot.
+ * Tasks without a rank follow, by arrival and then by microbatch. No F starts without a slot. A
+ * microbatch holds one of the node's slots from the start of its F to the end of its B.
  *
  * Only the newest attempt of a microbatch counts. If that attempt continues the previous one
  * (queue_continue), the slot, the waiting tasks and the running task stay. If the microbatch
@@ -60,7 +60,8 @@ void task_free(struct task *t); /* NULL is allowed */
 
 struct queue; /* opaque */
 
-/* Makes an empty queue. slots >= 1; the number comes from a message. -ENOMEM. */
+/* Makes an empty queue with this number of slots, at least 1. -ENOMEM: the number, which comes from
+ * a message, is too large. */
 int queue_new(struct queue **out, uint32_t slots);
 void queue_free(struct queue *q); /* NULL is allowed; a running task is freed too */
 

@@ -1,7 +1,7 @@
 /* tasks.c - moves a node's tasks from the queue to the worker, and their outputs to the next node.
  *
- * In an emulated run or a rehearsal, a task whose computation has ended lasts on until its planned
- * end, so that a fast machine can play a slow one. The output, the report of the end and the start
+ * In an emulated run or a rehearsal, a fast machine can play a slow one. A task then lasts until
+ * its planned end, even if it was computed earlier. The output, the report of the end and the start
  * of the next task all wait for the planned end.
  */
 #include "agent/execution/tasks.h"

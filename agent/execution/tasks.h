@@ -37,7 +37,7 @@ struct tasks_uses {
 	struct device_clock *device_clock;
 };
 
-struct tasks *tasks_new(const struct tasks_uses *uses); /* tasks_free */
+struct tasks *tasks_new(const struct tasks_uses *uses); /* freed by tasks_free */
 void tasks_free(struct tasks *t);  /* NULL is allowed */
 
 /* Makes the node's queue. -ENOMEM. */

@@ -10,7 +10,7 @@
 #include "agent/network/peers.h"
 #include "agent/shared/progress.h"
 
-/* The mean of a time since the last report. */
+/* The mean of the times that were measured since the last report. */
 struct mean_time {
 	double sum_s, reported_s;
 	uint32_t n;

@@ -10,8 +10,9 @@
  *                 until the acknowledged rate stops rising, the time is over, or a train is
  *                 answered late
  *
- * The post measures the acknowledged rate and the round trips (wire/delivery/flow.h). An unused link
- * is probed from time to time. An order for MSG_NOBODY probes all links as fast as answers arrive.
+ * The post measures the acknowledged rate and the round trips (wire/delivery/flow.h). An unused
+ * link is probed from time to time. An order for MSG_NOBODY probes all links as fast as answers
+ * arrive.
  */
 #include "agent/network/measure.h"
 

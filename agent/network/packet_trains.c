@@ -49,7 +49,7 @@ static const double slow = 1e6;
 struct packet_train_awaited {
 	bool used;
 	uint16_t from;
-	post_peer_id peer; /* the connection that announced it */
+	post_peer_id peer; /* the connection on which the train was announced */
 	uint8_t token[PACKET_TRAIN_TOKEN_BYTES];
 	uint32_t packets; /* number of packets of the train that have arrived so far */
 	int64_t since_us; /* when the train was announced, or when its newest packet arrived */

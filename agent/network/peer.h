@@ -17,7 +17,7 @@ struct large_trial {
 	/* The connection that was in use when probe.c began to doubt the link; 0: none. */
 	post_peer_id old;
 	post_peer_id dial;  /* the connection on which the last large probe was sent; 0: none */
-	int64_t since_us;   /* when the first large probe on that connection left */
+	int64_t since_us;   /* when the first large probe left on the connection `dial` */
 	/* Small probes were answered for long enough, and large ones were not. */
 	bool is_lost;
 };
@@ -38,7 +38,8 @@ struct peer {
 	post_peer_id dial; /* the connection on which this node sends to the peer; 0: none */
 	/* Time of the next attempt to dial, after a failure; 0: no failure. */
 	int64_t dial_again_us;
-	int64_t dialed_us;     /* when the connection was dialed, or probe.c began to doubt it */
+	/* When the connection was dialed, or when probe.c began to doubt the link. */
+	int64_t dialed_us;
 	bool used;
 	/* Since the last check of probe.c, a tensor was due and could not leave. */
 	bool blocked;

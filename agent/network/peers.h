@@ -30,9 +30,9 @@ struct peers {
 /* Dials the node unless it is dialed. Returns false if its address is not known, or if dialing
  * failed less than a second ago. */
 bool peers_dial(struct peers *peers, uint16_t node);
-/* Closes the connection to the node. No message may wait on it. */
+/* Closes the connection to the node. No message may be waiting on this connection. */
 void peers_close(struct peers *peers, uint16_t node);
-/* Replaces the connection to the node by a new one. No message may wait on it. */
+/* Replaces the connection to the node by a new one. No message may be waiting on the old one. */
 void peers_redial(struct peers *peers, uint16_t node);
 /* Returns how long an answer from the node may take, us: a round trip, an allowance for its
  * variation, and the transfer time of the unacknowledged bytes. */

@@ -1,9 +1,9 @@
 /* probe.c - finds links that may be cut: a message waits, and nothing is acknowledged.
  *
- * A link is stuck since a message began to wait on it, or since the peer's last acknowledgement in
- * the message's class if that is later. If this takes longer than expected (peers_expected_us), the
- * link is doubted. Every heartbeat reports the doubted links, and the controller decides what to do
- * (controller/iteration/link_failures.c).
+ * A link is stuck since a message began to wait on it. If the peer has acknowledged something of
+ * the message's class later, the link is stuck since then. If this takes longer than expected
+ * (peers_expected_us), the link is doubted. Every heartbeat reports the doubted links, and the
+ * controller decides what to do (controller/iteration/link_failures.c).
  *
  * The waiting message is dropped when its iteration ends or continues without the link. After that
  * only probes can show whether the link works. The doubt ends when a large probe is answered. Small

@@ -56,10 +56,11 @@ struct reduction_uses {
 	struct delay_queue *delay_queue;
 };
 
-struct reduction *reduction_new(const struct reduction_uses *uses); /* reduction_free */
+struct reduction *reduction_new(const struct reduction_uses *uses); /* freed by reduction_free */
 void reduction_free(struct reduction *r);  /* NULL is allowed */
 
-/* counts: as in reduction_asks_for_count. */
+/* Handles an order to reduce (MSG_REDUCE). Reports an invalid order. counts: as in
+ * reduction_asks_for_count. */
 void reduction_begin(struct reduction *x, const struct msg_reduce *m, uint32_t counts,
 		     int64_t now_us);
 void reduction_forget(struct reduction *x);

@@ -57,7 +57,7 @@ struct codec_job {
 	struct error err;
 };
 
-/* Gives *out (codec_threads_free). Errors as worker_new. */
+/* Gives *out (codec_threads_free). Errors are those of worker_new. */
 int codec_threads_new(struct codec_threads **out, struct error *err);
 /* Waits for the running jobs, then drops all jobs. NULL is allowed. */
 void codec_threads_free(struct codec_threads *t);

@@ -36,7 +36,7 @@ size_t parcel_bytes(const struct parcel *p);
 
 struct delay_queue; /* opaque */
 
-struct delay_queue *delay_queue_new(void); /* delay_queue_free */
+struct delay_queue *delay_queue_new(void);     /* freed by delay_queue_free */
 void delay_queue_free(struct delay_queue *h);  /* frees its parcels too; NULL is allowed */
 /* Adds a copy of *p. The queue owns p->body from now on, even after an error. -ENOMEM: the queue
  * has dropped the body. */

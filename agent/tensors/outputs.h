@@ -18,7 +18,7 @@ enum { OUTPUTS_OF_VISIT = 2 };
 
 struct outputs; /* opaque */
 
-struct outputs *outputs_new(void); /* outputs_free */
+struct outputs *outputs_new(void);     /* freed by outputs_free */
 void outputs_free(struct outputs *o);  /* NULL is allowed */
 /* Keeps the encoded output of a task, and becomes a user of the body. An earlier output of the same
  * task is dropped. */

@@ -60,7 +60,7 @@ struct node {
 /* Options of the network, the agents and the training. The test sets them before the agents
  * start. */
 struct cluster_options {
-	uint32_t dim; /* 0 means 16 */
+	uint32_t dim; /* width of the model; 0 means 16 */
 	uint64_t run; /* number of the run in WELCOME; 0 means 77 */
 	const char *device; /* device of all agents; NULL: cpu */
 	const char *twin_device; /* device of the twins; NULL: cpu */
@@ -77,7 +77,7 @@ struct cluster_options {
 	 * memory. */
 	size_t memory_bytes;
 	size_t chunk_bytes, message_bytes, retained_bytes;
-	size_t threads_from_bytes; /* 0 means 1 */
+	size_t threads_from_bytes; /* as in agent_options, but 0 means 1 */
 	bool may_give_up;          /* an agent may report a fatal error without failing the test */
 	/* Emulated times of a transfer to each node, the same for all senders. */
 	float delay_s[CLUSTER_NODES], sync_s[CLUSTER_NODES];
@@ -195,7 +195,8 @@ void cluster_route_six(struct cluster *c);
 /* Returns a cluster of six nodes that are READY, with the routes of cluster_route_six. Freed by
  * cluster_unmake. */
 struct cluster *cluster_of_six(void);
-struct cluster *cluster_make(uint32_t n, const uint8_t *stages); /* allocates and initializes */
+/* Allocates a cluster and calls cluster_init. */
+struct cluster *cluster_make(uint32_t n, const uint8_t *stages);
 void cluster_unmake(struct cluster *c);
 /* Waits until all microbatches are counted, reduces, compares with the twins, and commits. */
 void cluster_finish(struct cluster *c);

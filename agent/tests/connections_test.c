@@ -112,7 +112,7 @@ FIXTURE_TEST(the_answer_waits_for_messages)
 
 	order(a, 3, 3, nodes);
 	assert_true(a->peers.list[5].dial && a->peers.list[6].dial && a->peers.list[7].dial);
-	assert_int_equal(wire.sent[5][POST_CLASS_ACTIVATIONS], 0); /* there is no session */
+	assert_int_equal(wire.sent[5][POST_CLASS_ACTIVATIONS], 0); /* node 5 has no session yet */
 	wire.up[5] = wire.up[6] = true;
 	connections_turn(a->modules.connections, SECOND);
 	connections_turn(a->modules.connections, SECOND);

@@ -328,8 +328,8 @@ static bool wants_gradient(struct agent *a)
 	return true;
 }
 
-/* The sum waits for F, loss and B of microbatches 0 and 1, which begin at this node, and for F and
- * B of microbatch 2. */
+/* The sum waits for F, loss and B of microbatches 0 and 1, which begin at this node. It also waits
+ * for F and B of microbatch 2. */
 FIXTURE_TEST(a_sum_waits_for_all_counts)
 {
 	const uint16_t both[] = { ME, 2 };

@@ -34,7 +34,7 @@ struct restore_uses {
 	const char *run_dir; /* folder of the agent's checkpoints, as in agent_options */
 };
 
-struct restore *restore_new(const struct restore_uses *uses); /* restore_free */
+struct restore *restore_new(const struct restore_uses *uses); /* freed by restore_free */
 void restore_free(struct restore *r);  /* NULL is allowed */
 
 /* Takes an order to restore a stage. Ignores an order that is older than the newest assignment.

@@ -24,7 +24,7 @@ int save_fd(const struct save *s); /* returns a descriptor to poll for POLLIN */
 
 /* Takes an order for a checkpoint. If it cannot be carried out, reports this. */
 void save_begin(struct save *s, const struct msg_save *m, int64_t now_us);
-/* Returns true if the stage must be copied before it steps again. */
+/* Returns true if the stage must be copied before its next step. */
 bool save_wanted(const struct save *s);
 bool save_next_job(struct save *s, struct job *job);
 /* If the stage is copied in part, gives the job that copies the next part. The stage's weights must

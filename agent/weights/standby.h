@@ -35,7 +35,7 @@ struct standby_uses {
 	struct links *links;
 };
 
-struct standby *standby_new(const struct standby_uses *uses); /* standby_free */
+struct standby *standby_new(const struct standby_uses *uses); /* freed by standby_free */
 void standby_free(struct standby *k);  /* NULL is allowed */
 
 enum standby_standing standby_standing(const struct standby *k);
@@ -56,7 +56,7 @@ void standby_control(struct standby *k, const struct msg *m, int64_t now_us);
 bool standby_settled(const struct standby *k);
 /* Accepts the next KEEP whatever its number, because a restarted controller counts from 1. */
 void standby_accept_any_order(struct standby *k);
-void standby_abandon(struct standby *k); /* stops waiting for the current sum */
+void standby_abandon(struct standby *k); /* makes the copy stop waiting for the present sum */
 void standby_piece_arrived(struct standby *k, const struct msg *m, int64_t now_us);
 /* Returns true if the tensor is a sum of the copy's stage, which the copy needs now or later. */
 bool standby_wants(const struct standby *k, const struct msg_tensor *t);

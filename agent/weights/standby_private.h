@@ -1,4 +1,4 @@
-/* standby_private.h - a copy's state, for standby.c and its tests. */
+/* standby_private.h - the state of a standby copy, for standby.c and its tests. */
 #ifndef AGENT_STANDBY_PRIVATE_H
 #define AGENT_STANDBY_PRIVATE_H
 

@@ -28,7 +28,7 @@ struct weight_server_uses {
 };
 
 struct weight_server *
-weight_server_new(const struct weight_server_uses *uses); /* weight_server_free */
+weight_server_new(const struct weight_server_uses *uses); /* freed by weight_server_free */
 void weight_server_free(struct weight_server *s);  /* NULL is allowed */
 
 /* Records a request. weight_server_turn answers it. */
