@@ -1,8 +1,8 @@
 /* The agent's loop: the phases of a turn in their order, and the start and the end of the agent.
  *
  * Modules decide about their own state. For anything else a module leaves a request, and the loop
- * carries it out: a job for the worker, another look at early tensors, the end of the process. The
- * section "the turn" therefore shows every action of the agent in order.
+ * carries it out. Examples are a job for the worker, another check of early tensors, and the end of
+ * the process. The section "the turn" therefore shows every action of the agent in order.
  */
 #include "agent/agent.h"
 
@@ -45,33 +45,38 @@ enum {
 	/* Limit of messages taken from each post in one turn, so that a flood of messages does not
 	 * delay the other phases of the turn. */
 	TURN_MESSAGES = 64,
-	TURN_US = 3000, /* after this time a turn takes no further tensors */
-	/* A leaving agent waits at most this long for its running job, and for the checkpoint that
-	 * is being written. A container's stop kills after ten seconds. */
+	TURN_US = 3000, /* limit of the time in which a turn takes tensors */
+	/* Limits of the time that a leaving agent waits: LEAVE_JOB_US for its running job,
+	 * LEAVE_WRITE_US for a checkpoint that is being written. A container's processes are killed
+	 * ten seconds after the container is asked to stop. */
 	LEAVE_JOB_US = 1000000,
 	LEAVE_WRITE_US = 7000000,
 	LISTEN_AGAIN_NS = 100000000,
 	LISTEN_TRIES = 50,
-	/* A pause this long between two turns shows that the process was suspended. */
+	/* If two turns are this far apart, the process was suspended. */
 	STOPPED_US = 3000000,
-	STUCK_TIMES = 20,       /* limit of a short job, as a multiple of the longest so far */
-	STUCK_LONG_TIMES = 40,  /* limit of other jobs, as a multiple of the short jobs' limit */
-	FILES = 8192,           /* open files requested from the system */
-	PEERS_LEAST = 8,        /* the limit of open files must suffice for this many peers */
-	FILES_FOR_BURSTS = 8,   /* one in 8 open files is for bursts of activations */
-	SEAL_THREADS = 4,       /* threads that encrypt tensors, at most one for each core */
+	/* A short job may take stuck_s seconds plus this multiple of the longest short job so
+	 * far. */
+	STUCK_TIMES = 20,
+	STUCK_LONG_TIMES = 40, /* other jobs may take this multiple of the limit of short jobs */
+	FILES = 8192,          /* limit of open files that the agent requests from the system */
+	/* The limit of open files must suffice for at least this many peers. */
+	PEERS_LEAST = 8,
+	/* One in this many open files is reserved for bursts of activations. */
+	FILES_FOR_BURSTS = 8,
+	SEAL_THREADS = 4,          /* threads that encrypt tensors, at most one for each core */
 	PIECE_LEAST_BYTES = 16384, /* default of piece_least_bytes */
 	CONTROL_CONNECTIONS = 4 /* connections for control messages; heartbeats use them in turn */
 };
-/* Limit of unacknowledged bytes to one peer in one class. */
+/* Limit of unacknowledged bytes, for each peer and class. */
 #define RETAINED_BYTES ((size_t)128 << 20)
-/* Limit of bytes of messages that have arrived only in part. */
+/* Limit of the bytes of messages that have not arrived completely. */
 #define ASSEMBLING_BYTES ((size_t)1 << 30)
 
 /* ---- the turn ---- */
 
-/* Looks at early tensors again if a module has asked for it: a new order, stage or sum may need
- * them. */
+/* Checks early tensors again if a module has requested this, because a new order, stage or sum may
+ * need them. */
 static void look_again(struct agent *a, int64_t now_us)
 {
 	if (a->run.welcomed && a->requests.look_again)
@@ -96,9 +101,10 @@ static void take_tensor_event(struct agent *a, struct post_message *p, int64_t n
 	}
 }
 
-/* Handles messages in this order. The posts and trains come first, because their packets are timed.
- * The controller's orders come before tensors, because they decide which tensors are needed.
- * Early tensors are checked again next, and new tensors come last. */
+/* Handles messages in this order. The posts and the trains of packets come first, because the
+ * arrival of their packets is timed. The controller's orders come before tensors, because they
+ * decide which tensors are needed. Early tensors are checked again next, and new tensors come
+ * last. */
 void agent_receive(struct agent *a, int64_t now_us)
 {
 	const int64_t began_us = clock_monotonic_us();
@@ -121,7 +127,7 @@ void agent_receive(struct agent *a, int64_t now_us)
 		take_tensor_event(a, &p, now_us);
 }
 
-/* Gives the ended jobs of the codec's threads to the modules that added them. */
+/* Hands the ended jobs of the encoding threads to the modules that added them. */
 static void take_codec_jobs(struct agent *a)
 {
 	struct codec_job job;
@@ -131,12 +137,13 @@ static void take_codec_jobs(struct agent *a)
 			links_encoded(&a->modules.links, &job);
 		else
 			arrivals_decoded(a, &job);
-		a->requests.look_again = true; /* a due tensor may wait for a free thread */
+		/* A stored tensor may have waited for a free thread. */
+		a->requests.look_again = true;
 	}
 }
 
-/* Returns true if iterations wait for jobs of this kind. Jobs of other kinds take time in
- * proportion to the size of the stage. */
+/* Returns true for the jobs that an iteration waits for. Other jobs, such as a restore, may take
+ * much longer, in proportion to the size of the stage. */
 static bool job_is_short(enum job_kind kind)
 {
 	switch (kind) {
@@ -154,9 +161,9 @@ static bool job_is_short(enum job_kind kind)
 	}
 }
 
-/* Does not count the time in which the process was suspended (stopped, a paused container or
- * virtual machine) towards the time limits. Otherwise an agent that continues would end although
- * its controller may run, and the last replica of a stage would be lost. */
+/* Excludes the time in which the process was suspended (by a signal, or in a paused container or
+ * virtual machine) from the time limits. Otherwise the agent would end when it continues, because
+ * it seems to have no controller. The last replica of a stage could be lost. */
 static void note_suspension(struct agent *a, int64_t now_us)
 {
 	int64_t since_us = now_us - a->self.turn_us;
@@ -168,9 +175,8 @@ static void note_suspension(struct agent *a, int64_t now_us)
 	a->stuck.job_from_us += since_us;
 }
 
-/* Ends the agent when a job does not end. A hung GPU does not stop the heartbeats, so the
- * controller cannot detect it. Every kind of job has a limit, PREPARE too, because a driver may
- * hang when it is first used. */
+/* Ends the agent if a job does not end. A hung GPU does not stop the heartbeats, so the controller
+ * cannot detect it. Even PREPARE has a limit, because a driver may hang at its first use. */
 static void check_stuck(struct agent *a, int64_t now_us)
 {
 	int64_t took_us, limit_us;
@@ -188,7 +194,7 @@ static void check_stuck(struct agent *a, int64_t now_us)
 		     (double)took_us * 1e-6);
 }
 
-/* Gives the finished job to the module that started it. */
+/* Gives the ended job to the module that started it. */
 static void hand_back(struct agent *a, struct job *job, int64_t now_us)
 {
 	switch (job->kind) {
@@ -230,15 +236,16 @@ static void hand_back(struct agent *a, struct job *job, int64_t now_us)
 	}
 }
 
-/* Returns true if the agent can continue after this job fails: a standby copy, a checkpoint, or a
- * file that cannot be read. */
+/* Returns true if the agent can continue although this job failed. This holds for a standby copy,
+ * for a checkpoint, and for a file that cannot be read. */
 static bool may_fail(const struct job *j)
 {
 	return j->kind == JOB_KEEP || j->kind == JOB_RESTORE || j->refused || j->for_checkpoint;
 }
 
-/* Adds a job to the times of the device. tasks.c adds tasks, which may last longer than their
- * job. Where the times of devices are given, they are those of tasks only. */
+/* Adds a job to the times of the device. Tasks are not added here: they may last longer than their
+ * job, and tasks.c adds them. If task times are prescribed, only tasks count as work of the device,
+ * and other jobs count as the host's. */
 static void note_times(struct agent *a, const struct job *job)
 {
 	bool is_of_device = (job->kind == JOB_STEP || job->kind == JOB_STACK ||
@@ -271,10 +278,11 @@ static void finish_job(struct agent *a, int64_t now_us)
 	job_clear(job);
 }
 
-/* Takes the job of the first module that has one. A requested step comes before jobs that would
- * discard it, a checkpoint before the next step, and changes of weights before tasks. A snapshot is
- * copied in parts: a task may run between two of them. A step waits for the last part of a
- * checkpoint, and voids the partial snapshot for another node. */
+/* Sets *job to the job of the first module that has one. A requested step comes before jobs that
+ * would discard it, a checkpoint's copy before the next step, and changes of weights before tasks.
+ * A copy of the stage is made in parts, and a task may run between two parts. A step waits for the
+ * last part of a checkpoint's copy. It does not wait for a copy that another node has requested,
+ * but voids it. */
 static bool take_next_job(struct agent *a, struct job *job, int64_t now_us)
 {
 	bool after_part = job->kind == JOB_STATE;
@@ -300,7 +308,7 @@ static void start_job(struct agent *a, int64_t now_us)
 	worker_start(a->worker, compute_run, a->compute, job);
 }
 
-/* Lets the previous run's job end, drops its result, and joins the next run. */
+/* Waits until the previous run's job has ended, and drops its result. Then joins the next run. */
 static void end_last_job(struct agent *a, int64_t now_us)
 {
 	check_stuck(a, now_us);
@@ -310,17 +318,17 @@ static void end_last_job(struct agent *a, int64_t now_us)
 		orders_begin_run(a, now_us);
 }
 
-/* Ends and starts jobs. A finished job is taken first, because waiting orders may need its result.
- * Waiting orders are carried out before a job starts, because an order may change which job is
- * next. */
+/* Ends and starts jobs. Handles a finished job first, because waiting orders may need its result.
+ * Carries out waiting orders before a job starts, because an order may change which job is next. */
 void agent_work(struct agent *a, int64_t now_us)
 {
 	a->tell.now_us = now_us;
 	note_suspension(a, now_us);
 	take_codec_jobs(a);
 	if (a->tell.end.leaving) {
-		/* Takes the ended job, because the worker's descriptor stays readable until then.
-		 * The job's result is not used: orders may have freed the sum that it points to. */
+		/* The result of the ended job is not used, because orders may have freed the sum to
+		 * which it points. But the job must be taken: until then the worker's descriptor
+		 * stays readable and wakes the loop. */
 		if (worker_finished(a->worker))
 			job_clear(&a->job);
 	} else if (!a->run.welcomed) {
@@ -365,8 +373,8 @@ static void check_orphaned(struct agent *a, int64_t now_us)
 	a->tell.end.leave_by_us = now_us;
 }
 
-/* Sends messages in this order: requests for pieces and their answers, held tensors that are due,
- * and reports to the controller. The posts come last, so that all of this leaves in this turn. */
+/* Sends messages in this order: requests for pieces, answers to requests, tensors that are due, and
+ * reports to the controller. The posts come last, so that all of these leave in this turn. */
 void agent_send(struct agent *a, int64_t now_us)
 {
 	a->tell.now_us = now_us;
@@ -398,7 +406,8 @@ _Static_assert(AGENT_FDS == 5 + CODEC_THREADS, "a descriptor for each thread");
 void agent_fds(const struct agent *a, int fds[AGENT_FDS])
 {
 	fds[0] = post_fd(a->tell.post);
-	/* Tensors that wait for a free thread must not wake the loop again and again. */
+	/* While the encoding threads have enough jobs, the loop takes no tensors. Tensors that have
+	 * arrived must then not wake it again and again. */
 	fds[1] = codec_threads_full(a->modules.links.codec_threads) ? post_threads_fd(a->peers.post)
 								    : post_fd(a->peers.post);
 	fds[2] = worker_fd(a->worker);
@@ -427,7 +436,8 @@ static int64_t deadline_in_run_us(const struct agent *a)
 					   connections_deadline_us(a->modules.connections)));
 }
 
-/* Returns true if a thread works that agent_free would wait for. */
+/* Returns true if the worker or the checkpoint's thread is busy. agent_free would then wait for
+ * them. */
 static bool threads_work(const struct agent *a)
 {
 	return worker_busy(a->worker) || save_busy(a->modules.save);
@@ -452,7 +462,7 @@ int64_t agent_deadline_us(const struct agent *a)
 		at, take_sooner(heartbeat_deadline_us(a), report_deadline_us(a->modules.report)));
 	if (a->run.welcomed)
 		at = take_sooner(at, deadline_in_run_us(a));
-	if (a->tell.end.leaving) /* the end of a job wakes the loop */
+	if (a->tell.end.leaving) /* the end of a job wakes the loop before this time */
 		at = take_sooner(at, threads_work(a) ? late_us(a) : a->tell.end.leave_from_us);
 	return at;
 }
@@ -482,8 +492,8 @@ bool agent_over(const struct agent *a, int *status, int64_t now_us)
 	*status = a->tell.end.status;
 	if (threads_work(a) && now_us < late_us(a) && !a->stuck.found)
 		return false;
-	/* Waits, because a node that fetches weights may still need the sums of an agent that has
-	 * drained. */
+	/* A node that fetches weights may still need the sums of an agent that has drained. Such an
+	 * agent therefore waits until its messages to peers are acknowledged. */
 	return now_us >= a->tell.end.leave_by_us || !a->run.welcomed ||
 	       (post_idle(a->tell.post, 0) &&
 		(!a->tell.end.drain_by_us || post_idle(a->peers.post, 0)));
@@ -504,14 +514,16 @@ uint32_t agent_hang_ms(struct agent *a)
 
 /* ---- the start ---- */
 
-/* Returns the number of connections to each peer on another machine. With eight, this agent uses 26
- * files for each peer, besides the connections that the peer opens. */
+/* Returns the number of connections to each peer on another machine, for this limit of open files.
+ * With eight connections the agent uses 26 files for each peer, not counting the connections that
+ * the peer opens. */
 static unsigned connections_for(uint64_t files)
 {
 	return files >= FILES / 2 ? 8 : files >= FILES / 4 ? 3 : 1;
 }
 
-/* Listens. Tries again while the port is in use, because the previous run's agent may be ending. */
+/* Listens at the address. Tries again for some seconds while the port is in use, because the
+ * previous run's agent may still be ending. */
 static int listen_when_free(struct agent *a, char *bound, struct error *err)
 {
 	static const struct timespec between = { .tv_nsec = LISTEN_AGAIN_NS };
@@ -528,8 +540,8 @@ static int listen_when_free(struct agent *a, char *bound, struct error *err)
 	return rc;
 }
 
-/* Opens one post for the controller and another for peers, so that a flood of tensors cannot
- * delay a heartbeat. */
+/* Opens one post for the controller and another for peers. With a single post, a flood of tensors
+ * could delay a heartbeat. */
 static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 {
 	const struct agent_options *o = &a->options;
@@ -575,8 +587,9 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 	return 0;
 }
 
-/* Finds the device before the first message to the controller, because HELLO names it, and before
- * the threads, which then run on the GPU's socket. */
+/* Finds the device. This comes before the first message to the controller, because HELLO names the
+ * device. It also comes before the threads, because they run on the CPU socket that is close to the
+ * GPU. */
 static int find_device(struct agent *a, struct error *err)
 {
 	int rc = stage_device(&a->device, a->options.device, err);
@@ -598,7 +611,7 @@ static int find_device(struct agent *a, struct error *err)
 	return rc;
 }
 
-/* Starts to read the GPU's figures. The agent computes without these figures, too. */
+/* Starts the thread that reads the GPU's figures. If this fails, the agent works without them. */
 static void watch_gpu(struct agent *a)
 {
 	struct error err;
@@ -611,8 +624,8 @@ static void watch_gpu(struct agent *a)
 int agent_new(struct agent **out, const struct agent_options *options, int64_t now_us,
 	      struct error *err)
 {
-	/* Makes the parts that need only memory first, then finds the device, then starts threads
-	 * and opens the network. */
+	/* First makes the parts that need only memory. Then finds the device, starts threads and
+	 * opens the network. */
 	struct agent *a = state_new(options);
 	int rc;
 
@@ -654,7 +667,7 @@ void agent_free(struct agent *a)
 	/* Frees the worker first, because its job may use the memory that is freed below. */
 	worker_free(a->worker);
 	a->worker = NULL;
-	/* agent_new makes this module last: there is a run only if it was made. */
+	/* agent_new makes this module last, so a run can exist only if the module does. */
 	if (a->modules.save)
 		join_forget_run(a);
 	codec_threads_free(a->modules.links.codec_threads);

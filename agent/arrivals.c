@@ -1,7 +1,8 @@
 /* arrivals.c - checks the tensors of peers against the agent's state and passes them on.
  *
  * The checks cover the sender, the destination, the size and the numbers, because a peer may be
- * faulty or late. A tensor that fails a check is counted and dropped; an early one is stored.
+ * faulty or late. A tensor that fails a check is counted and dropped. A tensor that arrives early
+ * is stored.
  */
 #include <errno.h>
 #include <math.h>
@@ -22,11 +23,11 @@
 #include "agent/weights/weight_server.h"
 #include "base/alloc.h"
 
-/* Limit of iterations by which a tensor may be ahead of this node, because other nodes may already
- * compute the next iteration. */
+/* A correct peer's tensor is at most this many iterations ahead of this node, because peers may
+ * already compute the next iteration. */
 enum { AHEAD_MOST = 2 };
 
-/* The result of the checks. */
+/* The result of the checks of a tensor. */
 enum fate {
 	FATE_TAKEN,   /* the tensor was passed on */
 	FATE_DROPPED, /* the tensor was too late, and was counted as dropped */
@@ -40,7 +41,8 @@ static enum fate drop_tensor(struct agent *a)
 	return FATE_DROPPED;
 }
 
-/* Returns true if the tensor's route, position and size fit this node's stage. */
+/* Returns true if the tensor's route, position and size are valid, and the position is this
+ * node's. */
 static bool chain_fits(const struct agent *a, const struct msg *m, struct route *r)
 {
 	const struct msg_tensor *t = &m->u.tensor;
@@ -55,8 +57,8 @@ static bool chain_fits(const struct agent *a, const struct msg *m, struct route 
 		       links_chain_bytes(&a->modules.links, (enum tensor_kind)t->kind, t->evaluate);
 }
 
-/* Returns true if this node knows in which format the tensor travels. START, EVALUATE or REDUCE
- * names the format. A tensor that comes before this message is early. */
+/* Returns true if this node knows the format of the tensor. START, EVALUATE or REDUCE announces the
+ * format. A tensor that arrives before this message is early. */
 static bool format_is_known(const struct agent *a, const struct msg_tensor *t)
 {
 	const struct slices *sum = reduction_slices(a->modules.reduction);
@@ -91,8 +93,8 @@ static void drop_decoding(struct codec_job *job)
 	decoding_end(job->owner, false);
 }
 
-/* Makes the job that checks an input, and decodes it unless the stage does. Its floats are NULL if
- * there is no memory. */
+/* Makes the job that checks an input, and also decodes it unless the stage takes encoded inputs.
+ * `floats` NULL: no memory. */
 static struct codec_job decoding_of(const struct agent *a, const struct msg *m,
 				    const struct pieces *pieces)
 {
@@ -121,7 +123,7 @@ static struct codec_job decoding_of(const struct agent *a, const struct msg *m,
 	return job;
 }
 
-/* Returns the input that the job has made. */
+/* Returns the input that the job has checked, in the format that the stage takes. */
 static struct tensor_bytes input_of(const struct codec_job *job)
 {
 	struct tensor_bytes input = { .at = job->floats };
@@ -131,8 +133,8 @@ static struct tensor_bytes input_of(const struct codec_job *job)
 	return input;
 }
 
-/* Gives the checked input, as the stage takes it, to the caller. FATE_EARLY: a thread must decode
- * it first. */
+/* Sets *input to the checked input, in the format that the stage takes. FATE_EARLY: a thread must
+ * check and decode the tensor first. */
 static enum fate find_input(struct agent *a, const struct msg *m, struct early_tensor *e,
 			    struct tensor_bytes *input, int64_t now_us)
 {
@@ -167,7 +169,7 @@ static enum fate find_input(struct agent *a, const struct msg *m, struct early_t
 	return report_implausible(a, &m->u.tensor, now_us);
 }
 
-/* Lets a thread decode a stored tensor. */
+/* Lets a thread check and decode a stored tensor, if it is due. */
 static void begin_decoding(struct agent *a, const struct msg *m, struct early_tensor *e)
 {
 	struct codec_job job;
@@ -191,9 +193,9 @@ void arrivals_decoded(struct agent *a, const struct codec_job *job)
 	a->requests.look_again = true;
 }
 
-/* Decodes a message. Activations and gradients stay in pieces; m->body then begins in the first
- * piece, and m->body_size counts all of them. Every other message is joined when it arrives. Errors
- * as msg_decode; -ENOMEM: the message is unchanged, because a thread may read its pieces. */
+/* Decodes a message. The numbers of an activation or gradient stay in pieces: m->body then begins
+ * in the first piece, and m->body_size counts all pieces. Any other message is joined to one piece.
+ * Errors are those of msg_decode. -ENOMEM: the message is unchanged. */
 static int read_message(const struct agent *a, struct post_message *p, struct msg *m)
 {
 	const struct piece *first = p->pieces.list;
@@ -213,9 +215,10 @@ static int read_message(const struct agent *a, struct post_message *p, struct ms
 	return msg_decode(m, p->data, p->size);
 }
 
-/* Compares a tensor's route with the announced one. The controller announces every attempt to all
- * nodes, and until then the tensor waits. Sets *r to the newest attempt if the rest of the route is
- * the same. Returns true if the tensor is used; otherwise *fate says what becomes of it. */
+/* Compares a tensor's route with the route that the controller has announced. The controller
+ * announces every attempt to all nodes, and the tensor waits for the announcement. If an attempt
+ * continues the tensor's route, sets *r to the continued route. Returns true if the tensor is to be
+ * used. Otherwise *fate says what becomes of it. */
 static bool is_of_attempt(struct agent *a, const struct msg_tensor *t, struct route *r,
 			  enum fate *fate)
 {
@@ -228,13 +231,13 @@ static bool is_of_attempt(struct agent *a, const struct msg_tensor *t, struct ro
 	    route_node(known, t->index - 1) == t->from &&
 	    route_node(known, t->index) == a->run.welcome.node)
 		*r = *known;
-	/* Does not check the numbers of a replaced attempt, because their sender may have been
-	 * repaired since it sent them. */
+	/* Drops tensors of replaced attempts without a check of their numbers. A faulty sender may
+	 * have been repaired since, and must not be reported for them. */
 	if (r->attempt < known->attempt) {
 		*fate = drop_tensor(a);
 		return false;
 	}
-	/* If the routes differ, this node has not yet received the iteration's plan. */
+	/* If the routes differ, this node has not yet received the plan of the iteration. */
 	return route_equal(known, r);
 }
 
@@ -249,17 +252,17 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 
 	if (t->iteration < current)
 		return drop_tensor(a);
-	/* Before the controller has ordered the evaluation, its format and therefore the tensor's
-	 * right size are unknown. */
+	/* Before the controller orders the evaluation, this node does not know its format. The
+	 * right size of the tensor is then unknown too. */
 	if (t->iteration > current || !format_is_known(a, t))
 		return FATE_EARLY;
 	if (!chain_fits(a, m, &r))
 		return FATE_REFUSED;
-	/* The tensor is for the stage that this node held before. */
+	/* The tensor is for the previous stage of this node. */
 	if (route_stage(&r, t->index) != a->held.stage)
 		return drop_tensor(a);
-	/* The controller has not ordered the evaluation, or has not repeated the order after a
-	 * change of weights. */
+	/* The controller has not ordered this evaluation yet. After a change of weights it must
+	 * repeat the order. */
 	if (t->evaluate && !iteration_needs_input(&a->iteration, &r, t->index))
 		return FATE_EARLY;
 	if (!t->evaluate && !is_of_attempt(a, t, &r, &fate))
@@ -273,7 +276,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 	return FATE_TAKEN;
 }
 
-/* Returns true if the job that decodes the tensor checks its numbers. */
+/* Returns true if the decoding job of the tensor will check the numbers. */
 static bool is_checked_by_job(const struct agent *a, const struct msg *m,
 			      const struct early_tensor *e)
 {
@@ -281,8 +284,9 @@ static bool is_checked_by_job(const struct agent *a, const struct msg *m,
 	       (links_use_threads(&a->modules.links) || e->message.pieces.n > 0);
 }
 
-/* Returns true if the numbers may come from a computation. Gradients are checked too, so that a
- * faulty sender is reported before its gradient is in a sum. format_is_known must hold. */
+/* Returns true if the numbers may come from a correct computation. Gradients of activations are
+ * checked too, so that a faulty sender is reported before they affect a sum. format_is_known must
+ * hold. */
 static bool is_plausible(const struct agent *a, const struct msg *m)
 {
 	enum tensor_kind kind = (enum tensor_kind)m->u.tensor.kind;
@@ -291,20 +295,20 @@ static bool is_plausible(const struct agent *a, const struct msg *m)
 	size_t n = m->body_size / sizeof(float);
 
 	if (!chained && slices_format(reduction_slices(a->modules.reduction)) != FORMAT_FP32)
-		return true; /* slices.h checks the numbers of whole slices */
+		return true; /* slices.h checks these when the slice is complete */
 	if (chained) {
 		if (m->body_size !=
 		    links_chain_bytes(&a->modules.links, kind, m->u.tensor.evaluate))
-			return true; /* the length is refused later (chain_fits) */
+			return true; /* chain_fits will refuse the length */
 		codec = links_codec(&a->modules.links, kind, m->u.tensor.evaluate);
 		n = a->held.activation;
 	}
 	return codec_is_plausible(&codec, m->body, n);
 }
 
-/* Returns true if the tensor's iteration is so far ahead that no correct node can have reached it,
- * because the controller waits for this node's sum. Returns false for tensors of a standby copy
- * that is being fetched: the copy may start at any iteration, and learns of commits late. */
+/* Returns true if no correct node can have reached the tensor's iteration, because the controller
+ * waits for this node's sum before each commit. Returns false for the sums of a standby copy that
+ * is still being fetched, because such a copy learns of commits late. */
 static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 {
 	uint64_t known =
@@ -315,8 +319,8 @@ static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 		 standby_standing(a->modules.standby) != STANDBY_WHOLE);
 }
 
-/* Decides what happens to a tensor. e: its entry as an early tensor, with the results of earlier
- * checks and of the decoding. */
+/* Decides what becomes of a tensor, and passes it on if it is needed now. e: the tensor's entry as
+ * an early tensor, with the results of earlier checks and of the decoding. */
 static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_tensor *e,
 			     int64_t now_us)
 {
@@ -333,8 +337,8 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_
 	if (a->held.standing != STAND_READY)
 		return FATE_EARLY;
 	if ((t->kind == TENSOR_PART || t->kind == TENSOR_SUM) && t->stage != a->held.stage) {
-		/* The tensor belongs to the standby copy. Either the copy's REDUCE has not arrived,
-		 * or the tensor's iteration is past. */
+		/* The tensor belongs to the standby copy. Either the copy has not got its REDUCE
+		 * yet, or the iteration of the tensor is past. */
 		uint64_t past = standby_wants(a->modules.standby, t)
 					? standby_iteration(a->modules.standby)
 					: a->held.committed;
@@ -361,7 +365,8 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_
 	}
 }
 
-/* Counts a message that is not an agent's, or whose sender names another node. */
+/* Counts a message as refused. It is not a message between agents, or names a sender other than the
+ * node whose key the peer has proven. */
 static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 {
 	uint32_t node =
@@ -375,7 +380,7 @@ static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 
 /* ---- early tensors ---- */
 
-/* Sets the limits of early tensors from the present plans and stage. */
+/* Sets the limits of early tensors to fit the present plans and stage. */
 static void bound_early(struct agent *a)
 {
 	const struct early_traffic t = { .visits = plans_most_visits(&a->modules.plans) +
@@ -389,8 +394,8 @@ static void bound_early(struct agent *a)
 	early_bound(a->modules.early, room, early_share(&t, room / 2));
 }
 
-/* Stores the message, and lets a thread decode it if it is due. If the sender's share is nearly
- * full, asks the sender to hold back further sums. */
+/* Stores the message. Lets a thread decode it if it is due. If the sender's share is nearly full,
+ * asks the sender to hold back further sums. */
 static void keep_early(struct agent *a, struct post_message *p, const struct msg *m,
 		       struct early_tensor *e, int64_t now_us)
 {
@@ -399,7 +404,8 @@ static void keep_early(struct agent *a, struct post_message *p, const struct msg
 
 	bound_early(a);
 	if (!early_fits(a->modules.early, from, p->size)) {
-		/* A tensor that can be decoded now needs no room in the store. */
+		/* The store has no room for the tensor. If the tensor is due, the event loop
+		 * decodes it here. */
 		if (e->is_due) {
 			e->looked_at = true;
 			if (take_tensor(a, m, e, now_us) == FATE_TAKEN)
@@ -428,8 +434,8 @@ void arrivals_let_in(struct agent *a, uint16_t node)
 	peer->deferred = 0;
 }
 
-/* Removes dropped tensors, and accepts sums again from peers with room. Returns the number
- * removed. */
+/* Removes the entries of dropped tensors. Accepts sums again from each peer whose share has room.
+ * Returns the number of removed entries. */
 static size_t close_up_early(struct agent *a)
 {
 	size_t gone = early_close_up(a->modules.early);
@@ -449,7 +455,8 @@ void arrivals_look_again(struct agent *a, int64_t now_us)
 		enum fate fate;
 		struct msg m;
 
-		/* The message was read when it arrived, so only memory can be missing. */
+		/* The same message was decoded when it arrived, so only missing memory can be the
+		 * cause. */
 		if (read_message(a, &e->message, &m) < 0)
 			continue;
 		fate = take_tensor(a, &m, e, now_us);
@@ -467,7 +474,7 @@ void arrivals_look_again(struct agent *a, int64_t now_us)
 	(void)close_up_early(a);
 }
 
-/* Returns true if the present standby copy needs the tensor. */
+/* Returns true if the tensor is a sum for the present standby copy. */
 static bool is_for_the_copy(const struct agent *a, struct early_tensor *e)
 {
 	struct msg m;
@@ -498,16 +505,16 @@ void arrivals_forget_peer(struct agent *a, uint16_t node)
 
 /* ---- arrivals ---- */
 
-/* Adds the transfer of a tensor of the present iteration to the times of this node's device: the
- * sender's host encoded it, and then the network carried it. The sender's times may be wrong; the
- * device clock ignores times before the iteration. */
+/* Adds the transfer of a tensor of the present iteration to the times of this node's device. First
+ * the sender's host encoded the tensor, then the network carried it. The sender's times may be
+ * wrong. Times before the present period do not count (device_clock.h). */
 static void note_transfer(struct agent *a, const struct msg_tensor *t, int64_t now_us)
 {
 	int64_t computed_us = tell_from_controller_us(&a->tell, t->computed_us);
 	int64_t encoded_us = tell_from_controller_us(&a->tell, t->encoded_us);
 	bool is_of_sum = t->kind == TENSOR_PART || t->kind == TENSOR_SUM;
 
-	/* The device does not wait for the sums of the standby copy. */
+	/* Ignores the sums of the standby copy, for which the device does not wait. */
 	if (!computed_us || !encoded_us || (is_of_sum && t->stage != a->held.stage) ||
 	    t->iteration != a->held.committed + !t->evaluate)
 		return;
@@ -548,7 +555,8 @@ static void take_message(struct agent *a, struct post_message *p, const struct m
 	}
 }
 
-/* Returns MSG_NOBODY if the message is not one between agents. */
+/* Returns the node that the message names as its sender; MSG_NOBODY: not a message between
+ * agents. */
 static uint16_t sender_of(const struct msg *m)
 {
 	switch (m->type) {
@@ -568,7 +576,7 @@ void arrivals_take(struct agent *a, struct post_message *p, int64_t now_us)
 	uint16_t from;
 	int rc = a->run.welcomed ? read_message(a, p, &m) : -EBADMSG;
 
-	if (rc == -ENOMEM) /* the sender is not to blame */
+	if (rc == -ENOMEM) /* this node has no memory, for which the sender is not responsible */
 		a->tell.tally.dropped++;
 	else if (rc < 0)
 		refuse_message(a, p->peer, now_us);

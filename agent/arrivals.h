@@ -1,7 +1,7 @@
 /* arrivals.h - checks the tensors of peers and passes each to the module that needs it.
  *
- * A tensor that fits nothing is counted and dropped. One that arrives too early is kept (early.h)
- * and checked again when the loop asks for it.
+ * A tensor that no module needs is counted and dropped. A tensor that arrives too early is stored
+ * (early.h). It is checked again when the loop calls arrivals_look_again.
  */
 #ifndef AGENT_ARRIVALS_H
 #define AGENT_ARRIVALS_H
@@ -15,13 +15,14 @@ struct agent;
 
 /* Handles a message from a peer. */
 void arrivals_take(struct agent *a, struct post_message *message, int64_t now_us);
-/* Takes the result of a thread's decoding. */
+/* Takes the result of a thread that decoded a stored tensor. */
 void arrivals_decoded(struct agent *a, const struct codec_job *job);
-/* Passes on the early tensors that are no longer too early. */
+/* Checks the early tensors again, and passes on those that a module needs now. */
 void arrivals_look_again(struct agent *a, int64_t now_us);
-/* Drops the early tensors, except sums for the standby copy, when the stage changes. */
+/* Drops the early tensors because the stage changes, but keeps sums for the standby copy. */
 void arrivals_forget(struct agent *a);
 void arrivals_forget_peer(struct agent *a, uint16_t node); /* drops the peer's early tensors */
-void arrivals_let_in(struct agent *a, uint16_t node);      /* accepts sums from the peer again */
+/* Accepts sums from the peer again, after a delay. */
+void arrivals_let_in(struct agent *a, uint16_t node);
 
 #endif

@@ -1,5 +1,5 @@
-/* assign.c - runs the jobs that give this node its stage: prepare, load or restore, measure.
- * A newer assignment cancels the present one after its job. */
+/* assign.c - runs the jobs that give this node its stage: prepare, load or restore, measure. A
+ * newer assignment takes effect when the job of the present assignment has ended. */
 #include "agent/assign.h"
 
 #include <inttypes.h>
@@ -39,7 +39,8 @@ void assign_begin(struct agent *a, const struct msg_assign *m)
 	a->held.standing = STAND_WAITING;
 }
 
-/* Drops the state of the previous stage and makes the job that prepares the next one. */
+/* Drops the state of the previous stage and makes the job that prepares the assigned stage. Returns
+ * false while files for the stage are being fetched. */
 static bool prepare_stage(struct agent *a, struct job *job, int64_t now_us)
 {
 	if (restore_wanted(a->modules.restore) && restore_fetching(a->modules.restore, now_us))
@@ -53,7 +54,7 @@ static bool prepare_stage(struct agent *a, struct job *job, int64_t now_us)
 	arrivals_forget(a);
 	weight_server_forget(a->modules.weight_server);
 	restore_forget(a->modules.restore);
-	a->requests.zero = false; /* the next measurement zeroes the gradient */
+	a->requests.zero = false; /* measuring the stage zeroes the gradient anyway */
 	*job = (struct job){ .kind = JOB_PREPARE,
 			     .prepare = { .stage = a->held.assign.stage,
 					  .from_seed = !a->held.assign.fetch } };
@@ -122,7 +123,8 @@ static void take_prepared(struct agent *a, const struct job *job)
 	}
 }
 
-/* Returns the computing times to report: those of the cluster file in a rehearsal. */
+/* Returns the computing times to report: the measured times, or those of the cluster file in a
+ * rehearsal. */
 static struct job_measured times_of(const struct agent *a, const struct job *job)
 {
 	struct job_measured t = job->measured;

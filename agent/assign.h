@@ -1,5 +1,5 @@
-/* assign.h - gives this node its stage: from the seed, from its standby copy, or restored.
- * Afterwards the computing times are measured and READY is sent.
+/* assign.h - gives this node its stage: made from the seed, copied from its standby copy, or
+ * restored. Afterwards the agent measures the stage's computing times and sends READY.
  */
 #ifndef AGENT_ASSIGN_H
 #define AGENT_ASSIGN_H
@@ -12,11 +12,14 @@
 struct agent;
 struct job;
 
-/* Begins the newest assignment. Reports an invalid one to the controller. */
+/* Begins an assignment. Ignores one that is older than the newest. Reports an invalid one to the
+ * controller. */
 void assign_begin(struct agent *a, const struct msg_assign *m);
-/* Returns true unless the standing is UNASSIGNED or READY. */
+/* Returns true while an assignment is being carried out: the standing is neither UNASSIGNED nor
+ * READY. */
 bool assign_under_way(const struct agent *a);
-/* Returns true if *job is the next job. Before the first one, drops the previous stage. */
+/* If the assignment needs a job, sets *job and returns true. Drops the previous stage before the
+ * first job. */
 bool assign_next_job(struct agent *a, struct job *job, int64_t now_us);
 void assign_job_done(struct agent *a, const struct job *job, int64_t now_us);
 

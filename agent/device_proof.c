@@ -1,8 +1,9 @@
-/* device_proof.c - proves a GPU with one microbatch.
+/* device_proof.c - tests a GPU with one microbatch.
  *
- * A driver that hangs, or a card that computes wrong numbers, would otherwise be found in a run,
- * after the node got a stage. The proof runs in a child process, so the agent survives a crash in
- * the driver's library and reports it. */
+ * Otherwise a driver that hangs, or a card that computes wrong numbers, would be found only after
+ * the node got a stage. The test runs in a child process. Therefore the agent survives a crash in
+ * the driver's library and can report it.
+ */
 #include "agent/device_proof.h"
 
 #include <errno.h>

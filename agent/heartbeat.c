@@ -28,7 +28,7 @@ struct heartbeat {
 	int64_t due_us;
 	uint64_t rss_bytes;
 	struct processor_time processor;
-	int64_t ping_us;    /* the controller's clock in its last PING */
+	int64_t ping_us;    /* time of the controller's clock that its last PING reported */
 	int64_t ping_at_us; /* when that PING arrived; 0: none has arrived */
 };
 
@@ -51,10 +51,10 @@ void heartbeat_ping(struct agent *a, const struct msg_ping *ping, int64_t now_us
 	tell_set_clock(&a->tell, ping);
 }
 
-/* Counts the tensors in flight: held here, being decoded, or sent and not acknowledged; pings do
- * not count. An
- * undelivered report to the controller counts as one, because a heartbeat can overtake the
- * report of a task that has just ended. */
+/* Counts the tensors in flight: those that wait on this node, are being decoded, or were sent and
+ * not acknowledged. Pings do not count. An undelivered report to the controller counts as one
+ * tensor. A heartbeat can overtake the report of a task that has just ended, and would otherwise
+ * say that nothing is left to do. */
 static uint32_t count_in_flight(const struct agent *a)
 {
 	size_t size = links_chain_bytes(&a->modules.links, TENSOR_GRADIENT, false),
@@ -80,7 +80,7 @@ static uint64_t count_refused(const struct post_counters *c)
 	return n;
 }
 
-/* Writes what this node does in its run. */
+/* Fills in what this node does in its run. */
 static void tell_progress(struct agent *a, struct msg_heartbeat *h)
 {
 	h->iteration = a->progress.iteration;
@@ -88,7 +88,8 @@ static void tell_progress(struct agent *a, struct msg_heartbeat *h)
 	h->hash = a->held.hash;
 	h->stage = a->held.standing == STAND_READY ? a->held.stage : MSG_NO_STAGE;
 	h->slots = (uint8_t)queue_slots_held(tasks_queue(a->modules.tasks));
-	/* A step counts as running, because the step of a large stage takes seconds. */
+	/* A requested step counts as a running task, because the step of a large stage takes
+	 * seconds. */
 	h->running = queue_running(tasks_queue(a->modules.tasks)) != NULL || a->requests.step ||
 		     a->requests.zero;
 	h->blocked = queue_blocked(tasks_queue(a->modules.tasks));
@@ -143,10 +144,10 @@ void heartbeat_turn(struct agent *a, int64_t now_us)
 
 	if (now_us < h->due_us)
 		return;
-	/* Sends heartbeats before WELCOME too: they show that this agent waits to be welcomed. */
+	/* Sends heartbeats before WELCOME too, to show that this agent is waiting for it. */
 	if (!a->tell.end.leaving)
 		tell_beat(a, now_us);
-	/* A heartbeat that was missed is not sent later. */
+	/* If the loop was late, the missed heartbeats are skipped. */
 	h->due_us += BEAT_US;
 	if (h->due_us <= now_us)
 		h->due_us = now_us + BEAT_US;

@@ -1,5 +1,5 @@
 /* heartbeat.h - reports the agent's state and its stuck links to the controller ten times a second.
- * Each heartbeat is complete in itself, so a lost one is not sent again.
+ * Each heartbeat has the complete state, so a lost heartbeat need not be sent again.
  */
 #ifndef AGENT_HEARTBEAT_H
 #define AGENT_HEARTBEAT_H
@@ -11,7 +11,7 @@
 struct agent;
 struct heartbeat; /* opaque; the agent has one */
 
-struct heartbeat *heartbeat_new(void); /* heartbeat_free */
+struct heartbeat *heartbeat_new(void);     /* freed by heartbeat_free */
 void heartbeat_free(struct heartbeat *h);  /* NULL is allowed */
 /* Records a PING of the controller, which the next heartbeat answers. */
 void heartbeat_ping(struct agent *a, const struct msg_ping *ping, int64_t now_us);

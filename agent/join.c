@@ -29,11 +29,11 @@
 #include "base/process/cgroup.h"
 #include "wire/address.h"
 
-enum { HEAD_BYTES = 64 << 10 }; /* limit of the bytes of a message before a tensor's numbers */
+enum { HEAD_BYTES = 64 << 10 }; /* limit of a message's bytes before the numbers of its tensor */
 
-/* Free bytes of the device when the agent last looked: at its start, and after each stage or copy
- * that the worker prepared. A CPU's stage is in the machine's memory, which --memory limits.
- * 0: unknown. */
+/* Returns the free bytes of the device; 0: unknown. The figure is from the agent's start, or from
+ * the last stage or copy that the worker has prepared. On a CPU it is at most the limit of
+ * --memory. */
 static uint64_t memory_available(const struct agent *a)
 {
 	uint64_t free_bytes = a->device.free_bytes, limit = a->options.memory_bytes;
@@ -43,7 +43,8 @@ static uint64_t memory_available(const struct agent *a)
 	return free_bytes == UINT64_MAX ? 0 : free_bytes;
 }
 
-/* Reads an identity that all processes of a machine share until it reboots, in any container. */
+/* Reads the boot identifier. All processes of a machine share it, in any container, until the
+ * machine reboots. */
 static void read_machine(char *out, size_t room)
 {
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -63,8 +64,8 @@ static uint64_t read_network(void)
 	return stat("/proc/self/ns/net", &st) == 0 ? (uint64_t)st.st_ino : 0;
 }
 
-/* Sends HELLO. It names the stage and the standby copy that this node holds, so that a restarted
- * controller can continue with them. */
+/* Sends HELLO, which names the stage and the standby copy that this node holds. A restarted
+ * controller can thus continue with them. */
 void join_hello(struct agent *a, int64_t now_us)
 {
 	struct msg m = { .type = MSG_HELLO };
@@ -216,7 +217,7 @@ static float *copy_times(const float *from, uint32_t n, uint32_t n_nodes)
 	return to;
 }
 
-/* Takes the numbers that may differ between two WELCOMEs of the same run. */
+/* Takes the values of WELCOME that may change during a run. */
 static void take_times(struct agent *a, const struct msg_welcome *w)
 {
 	free(a->run.times.delay_s);
@@ -232,8 +233,8 @@ static void take_times(struct agent *a, const struct msg_welcome *w)
 	a->run.welcome.corpus = NULL;
 }
 
-/* Stops taking part in the present run and reporting on it. The run's state stays until the worker
- * is idle, because the worker's job uses that state. */
+/* Stops taking part in the present run. The memory of the run stays until the worker is idle,
+ * because the worker's job uses it. */
 static void leave_run(struct agent *a)
 {
 	report_void(a->modules.report);
@@ -241,8 +242,8 @@ static void leave_run(struct agent *a)
 	a->run.welcomed = false;
 }
 
-/* Returns -EAGAIN if a job of the previous run is running. The loop must not wait for its end: the
- * heartbeats would stop. */
+/* Leaves the previous run and begins the new one. -EAGAIN: the worker still runs a job of the
+ * previous run. The loop must not wait for that job, because the heartbeats would stop. */
 static int begin_run(struct agent *a, const struct msg_welcome *w,
 		     const struct compute_setup *setup, struct error *err)
 {
@@ -264,8 +265,8 @@ static int begin_run(struct agent *a, const struct msg_welcome *w,
 	return 0;
 }
 
-/* Returns the size of the run's longest message: a header followed by an activation, by a piece of
- * a slice, or by a piece of a stage. */
+/* Returns the size of the longest message in the run. A message has a header and an activation, a
+ * piece of a slice, or a piece of a stage. */
 static size_t longest_message(const struct agent *a, const struct msg_welcome *w,
 			      const struct model_config *c)
 {
@@ -309,7 +310,7 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	setup.corpus_size = w->n_corpus;
 	setup.corpus = (char *)w->corpus;
 	setup.n_corpus = count_paths(w->corpus, w->n_corpus);
-	/* If only the controller was restarted, this agent keeps its state. */
+	/* If only the controller was restarted, the agent keeps its state. */
 	if (a->run.welcomed && a->run.welcome.run == w->run && a->run.welcome.node == w->node &&
 	    a->run.welcome.n_nodes == w->n_nodes && compute_fits(a->compute, &setup))
 		take_times(a, w);
@@ -326,11 +327,12 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	corpus_files_welcome(a->modules.corpus_files, w->corpus, w->n_corpus);
 	post_limit(a->peers.post, longest_message(a, w, &setup.config));
 	a->run.limits = (struct route_limits){ w->n_nodes, setup.config.n_stages, w->n_shards };
-	/* The numbers of a new controller's assignments start at 1. */
+	/* A new controller counts its assignments from 1. */
 	a->held.assign.assignment = 0;
 	standby_accept_any_order(a->modules.standby);
 	a->run.welcomed = true;
-	a->tell.clock.is_measured = false; /* the controller may be another one */
+	/* This WELCOME may be from a new controller, with another clock. */
+	a->tell.clock.is_measured = false;
 	snprintf(a->self.who, sizeof(a->self.who), "agent %u", w->node);
 	log_line(a->tell.log, LOG_INFO,
 		 "welcome: node %u of %u, %u stages, %u slots, "
@@ -342,7 +344,7 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 
 /* ---- the other nodes ---- */
 
-/* Returns the reason why a peer's key is withdrawn, in words. */
+/* Returns the reason why the controller has withdrawn a peer's key, in words for the log. */
 static const char *absence_text(uint8_t absence)
 {
 	switch (absence) {
@@ -357,8 +359,9 @@ static const char *absence_text(uint8_t absence)
 	}
 }
 
-/* Gives the address at which this machine reaches a peer. A peer with a link-local address is on
- * the network of --join or --listen if one of these is link-local too. */
+/* Gives the address at which this machine reaches a peer. A link-local address of the peer needs
+ * the name of this machine's interface. The name is taken from --join, or otherwise from --listen,
+ * if that address is link-local too. */
 static void find_address(struct agent *a, const struct msg_peer *m, char out[LINK_ADDRESS_SIZE])
 {
 	char zone[LINK_ADDRESS_SIZE];
@@ -371,7 +374,7 @@ static void find_address(struct agent *a, const struct msg_peer *m, char out[LIN
 		tell_log(&a->tell, LOG_WARN, "node %u: %s", m->node, err.text);
 }
 
-/* Warns once if other machines cannot connect to this agent. */
+/* Warns once if this agent's address is one that other machines cannot dial. */
 static void check_own_address(struct agent *a, const struct msg_peer *m)
 {
 	if (!m->elsewhere || a->self.warned_of_address || !address_is_own(a->self.address))
@@ -398,7 +401,8 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 	snprintf(name, sizeof(name), "node%u", m->node);
 	if (p->known) {
 		links_forget_peer(&a->modules.links, m->node);
-		/* The peer's sessions end in the next turn of the loop. */
+		/* The withdrawal of the key ends the peer's sessions in the next turn of the
+		 * loop. */
 		if (!keys_equal(&p->key, &key)) {
 			log_line(a->tell.log, LOG_INFO, "node %u: %s", m->node,
 				 absence_text(m->absence));

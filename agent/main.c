@@ -31,7 +31,9 @@ enum {
 	LOG_WAIT_US = 1000000,
 	LISTEN_PORT = 7701,
 	SEEN_WAIT_MS =
-		3000 /* time for the controller's report of this machine's outside address */
+		/* Time to wait for the controller's report of this machine's outside address,
+		 * ms. */
+	3000
 };
 
 struct options {
@@ -39,11 +41,12 @@ struct options {
 	const char *controller_key, *key, *name;
 	char join[160], listen[160], advertise[160], seen[LINK_ADDRESS_SIZE];
 	struct token token;
-	struct keys_identity *invitation; /* key of the token; NULL: --join has an address */
+	/* Key from the token; NULL: --join has an address instead. */
+	struct keys_identity *invitation;
 	uint32_t memory_mib; /* limit of memory in MiB; 0: no limit */
 	enum { PRINT_NOTHING, PRINT_DEVICES, PRINT_VERSION } print;
 	struct log log;
-	char corpus[1 << 16]; /* paths of the corpus, as in agent_options */
+	char corpus[1 << 16]; /* paths of the corpus, in the format of agent_options.corpus */
 	size_t corpus_size;
 };
 
@@ -92,8 +95,8 @@ static int list_devices(void)
 
 /* ---- the options ---- */
 
-/* Takes a token, or the controller's address. Wipes a token in place, in the command line or
- * in the environment. */
+/* Takes the value of --join: a token, or the controller's address. Overwrites a token in the
+ * command line or the environment, so that other users cannot read it. */
 static int take_join(void *options, const char *value, struct error *err)
 {
 	struct options *o = options;
@@ -106,7 +109,7 @@ static int take_join(void *options, const char *value, struct error *err)
 	if (rc == 0 && token_is(text))
 		rc = token_parse(text, &o->token, &o->invitation, err);
 	else if (rc == 0 && (take_address(o->join, "join", text, NULL) < 0 || !can_dial(o->join)))
-		/* The message does not show the value, because it may be a mistyped token. */
+		/* The error message does not show the value, which may be a mistyped token. */
 		rc = error_set(err, -EINVAL,
 			       "expected a token of skippipe invite, or tcp://HOST:PORT");
 	token_wipe(text);
@@ -270,8 +273,8 @@ static const struct options_table table = {
 	       "the invitation is used up, expired or revoked.\n"
 };
 
-/* Chooses the port to listen at: one that a provider maps to an outside address, otherwise the
- * default port. */
+/* Chooses the port to listen at. If the provider of this machine maps one of its ports to an
+ * outside address, takes that port. Otherwise takes the default port. */
 static void choose_listen(struct options *o)
 {
 	struct reach_mapping mapping = { .inside = LISTEN_PORT };
@@ -280,7 +283,8 @@ static void choose_listen(struct options *o)
 	snprintf(o->listen, sizeof(o->listen), "tcp://0.0.0.0:%u", mapping.inside);
 }
 
-/* Checks that required options are present, and that other nodes can dial the addresses. */
+/* Checks that required options are given, and that the addresses are such that other nodes can dial
+ * them. */
 static int check_options(struct options *o, struct error *err)
 {
 	if (!o->invitation && (!o->join[0] || !o->controller_key))
@@ -296,7 +300,7 @@ static int check_options(struct options *o, struct error *err)
 	return 0;
 }
 
-/* Returns -1 to continue, otherwise the exit status. */
+/* Reads the command line. Returns -1 to continue, otherwise the exit status. */
 static int read_options(struct options *o, int argc, char **argv)
 {
 	struct error err = { "" };
@@ -327,7 +331,7 @@ static int read_options(struct options *o, int argc, char **argv)
 	return -1;
 }
 
-/* Reads a key of 64 hex digits, or the first word of a file. */
+/* Reads the controller's key. text: 64 hex digits, or the name of a file that begins with them. */
 static int read_controller_key(const char *text, struct keys_public *out, struct error *err)
 {
 	struct error ignored;
@@ -347,8 +351,8 @@ static int read_controller_key(const char *text, struct keys_public *out, struct
 	return rc < 0 ? error_prefix(err, rc, "%s", text) : 0;
 }
 
-/* Reports a checkpoint folder that cannot be written at the start, not when the first checkpoint is
- * due. */
+/* Checks that checkpoints can be written to the folder. Without this check the error would appear
+ * only when the first checkpoint is due. */
 static int check_run_dir(const struct agent_options *o, struct error *err)
 {
 	int rc = o->run_dir ? file_make_writable_folder(o->run_dir, err) : 0;
@@ -356,7 +360,7 @@ static int check_run_dir(const struct agent_options *o, struct error *err)
 	return rc ? error_prefix(err, rc, "--run-dir") : 0;
 }
 
-/* Gives the path of this agent's key. */
+/* Gives the path of the file with this agent's key. */
 static int find_key(const struct options *o, char out[PATH_MAX], struct error *err)
 {
 	int n = 0;
@@ -393,7 +397,7 @@ static int join_by_token(struct options *o, bool is_new, int signals, struct err
 	return 0;
 }
 
-/* Loads or makes this agent's key, and finds the controller and its key. Gives *identity. */
+/* Loads or makes this agent's key (*identity). Finds the address and the key of the controller. */
 static int find_controller(struct options *o, int signals, struct keys_identity **identity,
 			   struct error *err)
 {
@@ -411,7 +415,8 @@ static int find_controller(struct options *o, int signals, struct keys_identity 
 	o->agent.identity = *identity;
 	if (rc == 0 && o->invitation)
 		rc = join_by_token(o, is_new, signals, err);
-	/* An agent that listens on all interfaces does not know its address. */
+	/* An agent that listens on all interfaces does not know at which address other nodes can
+	 * dial it. */
 	if (rc == 0 && !o->agent.advertise && is_every_interface(o->listen) &&
 	    reach_seen(o->join, SEEN_WAIT_MS, o->seen))
 		o->agent.seen = o->seen;
@@ -434,7 +439,8 @@ static void wait_for_something(const struct agent *a, int signals, int64_t now)
 	agent_fds(a, fds);
 	for (int i = 0; i < AGENT_FDS; i++)
 		p[1 + i] = (struct pollfd) { .fd = fds[i], .events = POLLIN };
-	if (deadline > now) /* avoids an overflow of the subtraction if the deadline is long past */
+	/* Avoids an overflow of the subtraction if the deadline is far in the past. */
+	if (deadline > now)
 		us = deadline - now < WAIT_MOST_US ? deadline - now : WAIT_MOST_US;
 	t.tv_sec = us / 1000000;
 	t.tv_nsec = us % 1000000 * 1000;
@@ -457,7 +463,7 @@ static int run_loop(struct agent *a, int signals)
 		agent_work(a, clock_monotonic_us());
 		agent_send(a, clock_monotonic_us());
 		hang_ms = agent_hang_ms(a);
-		/* The process hangs for an injected fault; only SIGCONT ends the hang early.
+		/* An injected fault suspends the process. Only SIGCONT ends the suspension early.
 		 */
 		if (hang_ms)
 			poll(&(struct pollfd) { .fd = signals, .events = POLLIN }, 1,
@@ -467,7 +473,7 @@ static int run_loop(struct agent *a, int signals)
 	return status;
 }
 
-/* Proves the GPU. Call it before the first thread starts and before this agent contacts the
+/* Tests the GPU. Call it before the first thread starts and before this agent contacts the
  * controller. Returns -1 to continue, otherwise the exit status. */
 static int prove_device(const char *device)
 {
@@ -500,8 +506,9 @@ int main(int argc, char **argv)
 		return status;
 	link_tune_malloc();
 	link_raise_files(8192);
-	signals = signals_open(SIGCONT); /* SIGCONT ends an injected hang, and nothing else */
-	/* Made after signals_open, so that the log's thread takes no signals. */
+	/* SIGCONT ends an injected suspension and has no other effect. */
+	signals = signals_open(SIGCONT);
+	/* Made after signals_open, so that signals are not delivered to the log's thread. */
 	log = outlet_new(stderr);
 	o.log.to = outlet_stream(log);
 	o.agent.log = &o.log;

@@ -1,9 +1,11 @@
-/* orders.c - carries out the controller's orders: most at once, some after a wait in a line.
+/* orders.c - carries out the controller's orders. Most are carried out at once, and some wait in a
+ * queue.
  *
- * An order that uses the weights waits while a job changes them; otherwise it would use
- * half-changed weights. The stage and the standby copy have a line each. An order that makes
- * waiting ones pointless, for example a new assignment, clears their line. A WELCOME to another run
- * waits for the end of the worker's job, and all orders after it wait behind it.
+ * An order that uses the weights waits while a job changes the weights. Otherwise it would use
+ * weights that are half changed. The stage and the standby copy have one queue (struct line) each.
+ * An order that makes the waiting orders pointless, such as a new assignment, clears their queue. A
+ * WELCOME to another run waits until the worker's job has ended. All orders that arrive after it
+ * wait too.
  */
 #include "agent/orders.h"
 
@@ -30,7 +32,7 @@
 #include "agent/weights/standby.h"
 #include "base/alloc.h"
 
-/* Messages in order of arrival. A line owns their arrays. */
+/* A queue of messages in order of arrival. It owns their arrays. */
 struct line {
 	struct msg *list;
 	size_t n, room;
@@ -39,10 +41,10 @@ struct line {
 struct orders {
 	struct line stage;        /* orders for this node's stage */
 	struct line copy;         /* orders for the standby copy */
-	/* A WELCOME that waits until the previous run's job has ended, and the orders that arrived
-	 * after it */
+	/* A WELCOME that waits until the previous run's job has ended, and all orders that arrived
+	 * after it. */
 	struct line next_run;
-	enum link_reason refusal; /* reason of the last refused connection that was logged */
+	enum link_reason refusal; /* reason of the refused connection that was logged last */
 };
 
 struct orders *orders_new(void)
@@ -74,7 +76,8 @@ void orders_free(struct orders *o)
 
 /* ---- orders that wait ---- */
 
-/* Returns true if the message is for this node's stage and needs settled weights. */
+/* Returns true if the order is for this node's stage and must wait until the weights are
+ * settled. */
 static bool needs_settled(enum msg_type type)
 {
 	return type == MSG_START || type == MSG_REROUTE || type == MSG_REDUCE ||
@@ -82,8 +85,9 @@ static bool needs_settled(enum msg_type type)
 }
 
 /* Returns true if no job or request changes the stage's weights, and none waits to read them for a
- * checkpoint. A task may run: an order that replaces it lets it end first. So may a part of a
- * snapshot, between whose parts tasks run: the weights change only after its end. */
+ * checkpoint. A running task is allowed: an order that replaces the task lets it end first. A
+ * running part of a snapshot is allowed too: the worker changes the weights only after the part has
+ * ended. */
 static bool is_settled(const struct agent *a)
 {
 	bool task = a->job.kind == JOB_TASK || a->job.kind == JOB_STATE;
@@ -94,7 +98,7 @@ static bool is_settled(const struct agent *a)
 		a->job.kind == JOB_FOLLOW);
 }
 
-/* Appends the message, and owns its arrays from now on. */
+/* Appends the message. The queue owns its arrays from now on. */
 static void join_line(struct line *l, struct msg *m)
 {
 	if (l->n == l->room) {
@@ -104,7 +108,7 @@ static void join_line(struct line *l, struct msg *m)
 	l->list[l->n++] = *m;
 }
 
-/* Removes the first orders, which have been carried out. */
+/* Removes the first `done` orders, which have been carried out. */
 static void leave_line(struct line *l, size_t done)
 {
 	for (size_t i = 0; i < done; i++)
@@ -114,12 +118,12 @@ static void leave_line(struct line *l, size_t done)
 		memmove(l->list, l->list + done, l->n * sizeof(l->list[0]));
 }
 
-/* Carries out an order for this node's stage, which is settled. */
+/* Carries out an order for this node's stage, whose weights are settled. */
 static void obey_settled(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	if (a->held.standing != STAND_READY && m->type == MSG_COMMIT &&
 	    standby_standing(a->modules.standby) != STANDBY_NONE)
-		return; /* the commit is for the standby copy only */
+		return; /* the commit is meant for the standby copy only */
 	if (a->held.standing != STAND_READY) {
 		tell_trouble(&a->tell, false, "%s for an agent without a stage", msg_name(m->type));
 		return;
@@ -164,15 +168,15 @@ void orders_turn(struct agent *a, int64_t now_us)
 		a->requests.look_again = true;
 }
 
-/* Appends the order to its line. A commit concerns the stage and the copy; a REDUCE concerns only
- * one of the two. */
+/* Appends the order to the queue of the stage or of the standby copy. A COMMIT concerns both. A
+ * REDUCE concerns only one of them. */
 static void put_in_line(struct agent *a, struct msg *m)
 {
 	const struct msg_reduce *r = &m->u.reduce;
 	struct orders *o = a->modules.orders;
 	bool copy = m->type == MSG_KEEP;
 
-	if (copy) { /* a KEEP replaces the copy, so the waiting orders are void */
+	if (copy) { /* KEEP replaces the copy, so orders for the old copy are void */
 		clear_line(&o->copy);
 		standby_abandon(a->modules.standby);
 	}
@@ -185,9 +189,9 @@ static void put_in_line(struct agent *a, struct msg *m)
 
 /* ---- orders carried out at once ---- */
 
-/* Returns the number of committed iterations according to this message, or to an earlier message if
- * this one has no such number. The newest message counts even if lower, because a run may return to
- * a checkpoint. */
+/* Returns the number of committed iterations that the newest message with such a number implies.
+ * The number may be lower than that of an earlier message, because a run may return to a
+ * checkpoint. */
 static uint64_t committed_according_to(const struct agent *a, const struct msg *m)
 {
 	switch (m->type) {
@@ -220,7 +224,8 @@ static void take_fault(struct agent *a, const struct msg_fault *m, int64_t now_u
 		tell_trouble(&a->tell, false, "fault %u makes no sense here", m->fault);
 }
 
-/* Carries out an order that needs no run. Returns false if the order is of another kind. */
+/* Carries out an order that is valid even outside a run. Returns false if the order is of another
+ * kind. */
 static bool obey_any_time(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	switch (m->type) {
@@ -241,8 +246,8 @@ static bool obey_any_time(struct agent *a, const struct msg *m, int64_t now_us)
 	}
 }
 
-/* Carries out an order that does not depend on the weights being loaded or fetched. A new
- * assignment drops the orders that wait for the old one. */
+/* Carries out an order that need not wait for settled weights. A new assignment drops the orders
+ * that wait for the old one. */
 static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	switch (m->type) {
@@ -282,7 +287,7 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 	}
 }
 
-/* A newer WELCOME replaces one that waits. */
+/* Handles a WELCOME. It replaces a WELCOME that still waits, and all orders that wait with it. */
 static void take_welcome(struct agent *a, struct msg *m, int64_t now_us)
 {
 	struct line *l = &a->modules.orders->next_run;
@@ -294,7 +299,8 @@ static void take_welcome(struct agent *a, struct msg *m, int64_t now_us)
 		msg_clear(m);
 }
 
-/* Lets an order wait behind a WELCOME. Drops a part of a file, which the previous run requested. */
+/* Lets an order wait until the new run begins. Drops a part of a file, because the previous run
+ * requested it. */
 static void wait_for_run(struct agent *a, struct msg *m)
 {
 	if (m->type == MSG_FILE_PART) {
@@ -305,7 +311,7 @@ static void wait_for_run(struct agent *a, struct msg *m)
 	}
 }
 
-/* Carries out the order or puts it in a line. This function owns *m from now on. */
+/* Carries out the order or appends it to a queue. This function owns *m from now on. */
 static void obey_order(struct agent *a, struct msg *m, int64_t now_us)
 {
 	if (obey_any_time(a, m, now_us)) {
@@ -341,7 +347,7 @@ void orders_begin_run(struct agent *a, int64_t now_us)
 	free(l.list);
 }
 
-/* Drops the previous controller's waiting orders, so that the state reported in HELLO stays true
+/* Drops the waiting orders of the previous controller. Thus the state that HELLO reports stays true
  * until the new controller sends an order. */
 static void begin_with_successor(struct agent *a, int64_t now_us)
 {
@@ -351,8 +357,8 @@ static void begin_with_successor(struct agent *a, int64_t now_us)
 	join_hello(a, now_us);
 }
 
-/* Ends the agent if the controller has another version, because neither can read the other's
- * messages. */
+/* Ends the agent if the controller has another version of the protocol, because neither can decode
+ * the other's messages. */
 static void refuse_version(struct agent *a, int64_t now_us)
 {
 	if (a->tell.end.leaving)
@@ -362,7 +368,7 @@ static void refuse_version(struct agent *a, int64_t now_us)
 	tell_last(&a->tell, 1, now_us);
 }
 
-/* Carries out messages, and logs each change of the connection once. */
+/* Carries out messages of the controller. Logs each change of the connection once. */
 void orders_take(struct agent *a, struct post_message *p, int64_t now_us)
 {
 	struct msg m;

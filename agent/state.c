@@ -1,5 +1,5 @@
-/* state.c - makes and frees the parts of an agent that need only memory, and tells each part which
- * parts it works on. */
+/* state.c - makes and frees the parts of an agent that need only memory. Gives each part pointers
+ * to the parts that it works on. */
 #include "agent/state.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 #include "agent/weights/weight_server.h"
 #include "base/alloc.h"
 
-/* Lets the iteration use the modules, which exist by now. */
+/* Gives the iteration pointers to the modules, which must exist by now. */
 static void set_iteration_uses(struct agent *a, const struct agent_options *options)
 {
 	a->iteration.uses = (struct iteration_uses){ .memory_bytes = options->memory_bytes,

@@ -1,8 +1,7 @@
 /* state.h - all parts of an agent, for the loop and for the handlers of orders and messages.
  *
- * Each part has a struct and a header of its own, and its functions receive that struct, which
- * names the other parts that it works on. Only the files in agent/ itself see all parts. From the
- * top:
+ * Each part has its own struct and header. Its functions receive this struct, which has pointers to
+ * the other parts that they work on. Only the files in agent/ itself see all parts. From the top:
  *
  *     agent.c           the loop: runs the phases of a turn
  *     orders.c          carries out the controller's orders, some only once the agent is settled
@@ -42,14 +41,15 @@
 #include "agent/shared/tell.h"
 #include "agent/tensors/links.h"
 
-/* This process as other processes know it. */
+/* How other processes know this process. */
 struct identity {
 	char who[32];                  /* name of this process in log lines */
 	char address[128];             /* address at which peers dial this process */
-	/* Addresses for peers that share this machine's outside address; "": none. */
+	/* Addresses at which peers dial this process if they share this machine's outside address;
+	 * "": none. */
 	char inside[256];
 	char bound[LINK_ADDRESS_SIZE]; /* address at which this process listens */
-	/* Reason why the controller is not reached, as last logged. */
+	/* Reason why the controller cannot be reached, as logged last. */
 	char trouble[512];
 	uint64_t incarnation; /* random number that identifies the process */
 	/* The agent has logged that other machines cannot dial its address. */
@@ -58,10 +58,10 @@ struct identity {
 	int64_t turn_us;      /* when the last turn began */
 };
 
-/* Detects a job that does not end. */
+/* The check for a job of the worker that does not end. */
 struct stuck_check {
 	int64_t job_from_us; /* when the present job began */
-	/* Duration of the longest job so far, among jobs for which iterations wait. */
+	/* Duration of the longest short job so far (job_is_short in agent.c). */
 	int64_t longest_us;
 	bool found;
 };
@@ -103,7 +103,7 @@ struct agent {
 	struct tell tell;
 	struct requests requests; /* modules set them, the loop acts on them */
 	struct worker *worker;
-	struct job job;     /* the worker's present job */
+	struct job job; /* the job that the worker runs, or has run last */
 	struct stuck_check stuck;
 	struct faults faults; /* written by orders.c */
 

@@ -1,8 +1,8 @@
 /* compute.c - runs the jobs of the worker thread on the stage, the standby copy and the corpus.
  *
- * Only this thread uses these three, so no locks are needed: a job brings all its inputs and
- * returns all its outputs. If a stage cannot be restored from the given file, the present stage
- * is kept.
+ * Only the worker thread uses these three objects, so they need no locks. A job carries all its
+ * inputs and outputs. If a stage cannot be restored from the given file, the node keeps its present
+ * stage.
  */
 #include "agent/execution/compute.h"
 
@@ -138,7 +138,9 @@ static int prepare_stage(struct compute *c, struct job *j)
 				   .memory_bytes = c->setup.memory_bytes,
 				   .recompute = c->setup.recompute,
 				   .sums_on_host = true,
-				   /* A checkpoint, a copy or neighbours replace the weights. */
+				   /* Weights that are not made from the seed come from a
+				    * checkpoint, a standby copy or the neighbours. Initial weights
+				    * would then be wasted work. */
 				   .without_weights = !j->prepare.from_seed };
 	bool other = !c->stage || stage_index(c->stage) != j->prepare.stage;
 	int rc = 0;
@@ -152,7 +154,7 @@ static int prepare_stage(struct compute *c, struct job *j)
 	if (j->prepare.stage == 0 && !c->corpus)
 		rc = open_corpus(c, &j->prepare, &j->err);
 	if (rc == 0 && (other || (j->prepare.from_seed && !c->pristine))) {
-		/* Frees the old stage first: memory may not suffice for two. */
+		/* Frees the old stage first, because the memory may not suffice for two stages. */
 		stage_free(c->stage);
 		c->stage = NULL;
 		c->measured = false;
@@ -172,7 +174,8 @@ static int prepare_stage(struct compute *c, struct job *j)
 
 enum { KINDS = 3 };
 
-/* Points at numbers [at, ...) of weights and both moments in memory of (3, P). */
+/* Sets parts[k] to element `at` of array k of a stage's state. The arrays are the weights and both
+ * moments, n floats each. */
 static void split_state(float *state, size_t n, size_t at, float *parts[KINDS])
 {
 	for (int k = 0; k < KINDS; k++)
@@ -195,7 +198,8 @@ static int restore_file(struct compute *c, struct job *j)
 	return checkpoint_load_stage(j->folder, c->stage, j->iteration, j->expected_hash, &j->err);
 }
 
-/* Adds a part of the neighbour's state; part (3, floats) is room for the stage's own numbers. */
+/* Adds floats [at, at + floats) of a neighbour's weighted state to the stage's state, or replaces
+ * the stage's floats by them (m->first). `part` is scratch memory for 3 * floats numbers. */
 static void mix_part(struct compute *c, const struct job_mix *m, size_t at, size_t floats,
 		     float *part)
 {
@@ -294,7 +298,8 @@ static void keep_minimum(double *minimum, double seconds)
 		*minimum = seconds;
 }
 
-/* Times one forward, loss and backward on any data. The caller zeroes the gradient afterwards. */
+/* Times one forward pass, loss and backward pass. The input's values do not matter. The caller
+ * zeroes the gradient afterwards. */
 static int measure_once(struct compute *c, float *in, float *out)
 {
 	bool first = stage_index(c->stage) == 0;
@@ -357,7 +362,7 @@ static void read_data(struct compute *c, const struct job_task *t)
 			     c->tokens, c->targets);
 }
 
-/* Runs one task of a microbatch on the stage. The data node reads the tokens here. */
+/* Runs one task of a microbatch on the stage. On the data node this includes reading the tokens. */
 static int run_task(struct compute *c, struct job *j)
 {
 	struct job_task *t = &j->task;
@@ -398,9 +403,9 @@ static int run_task(struct compute *c, struct job *j)
 	return 0;
 }
 
-/* Returns threads for sums of this many floats; NULL: the caller's thread alone. All cores take
- * part, because no task runs until the sum is computed. The threads are started when they are first
- * needed. */
+/* Returns the pool of threads for a sum of this many floats. NULL: the sum is small, and the
+ * caller's thread computes it alone. The pool uses up to POOL_MOST cores, because no task runs
+ * during the sum. The first large sum starts the threads. */
 static struct pool *pool_for(struct compute *c, size_t floats)
 {
 	uint32_t threads = cores_usable() < POOL_MOST ? cores_usable() : POOL_MOST;
@@ -413,8 +418,8 @@ static struct pool *pool_for(struct compute *c, size_t floats)
 	return c->pool;
 }
 
-/* Encodes the gradient's parts: those for the other replicas into the job's bodies, and this node's
- * own part into the slices. */
+/* Encodes the gradient, one part for each replica. The job's bodies get the parts for the other
+ * replicas, and the slices get this node's own part. */
 static int encode_gradient(struct compute *c, struct job *j)
 {
 	const float *gradient = stage_gradient(c->stage);
@@ -434,7 +439,8 @@ static int encode_gradient(struct compute *c, struct job *j)
 	return 0;
 }
 
-/* Adds the parts, and copies the sum for the other replicas. */
+/* Sums all replicas' parts of this node's slice, and copies the sum to the job's bodies, to be sent
+ * to the other replicas. */
 static int add_parts(struct compute *c, struct job *j)
 {
 	uint32_t n = slices_count(j->slices), mine = slices_mine(j->slices);
@@ -484,7 +490,8 @@ static int take_layers(struct compute *c, struct job *j)
 	return 0;
 }
 
-/* Copies the next part of a stage's state, so that tasks wait for a part only. */
+/* Copies the next part of a stage's weights and moments. Tasks can run between two parts, so they
+ * never wait for a whole copy. */
 static int copy_state(struct compute *c, struct job *j)
 {
 	struct stage *s = j->of_copy ? c->copy : c->stage;
@@ -541,8 +548,8 @@ static int perform_job(struct compute *c, struct job *j)
 	return -EINVAL;
 }
 
-/* Fails the job if the stage's device has failed, because gradients and hashes then have values
- * from before the failure. The error names the kernel, product or copy that failed first. */
+/* Fails the job if the stage's device has failed. Results that the device did not overwrite would
+ * otherwise pass as new gradients and hashes. The error names the operation that failed first. */
 static void check_failure(const struct stage *s, struct job *j)
 {
 	const char *failure = s ? stage_failure(s) : "";

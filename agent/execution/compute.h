@@ -22,15 +22,15 @@ struct compute_setup {
 	struct model_config config;
 	uint32_t batch, sequence, slots, threads, n_shards;
 	uint64_t seed;
-	/* AdamW steps already made in the weights with which the run began. */
+	/* Number of AdamW steps that had produced the weights with which the run began. */
 	uint64_t steps_before;
 	char device[DEVICE_NAME_SIZE];
 	size_t memory_bytes; /* memory limit of a stage; 0: all free memory of the machine */
 	enum recompute recompute;
-	bool has_tokenizer; /* the model's tokens are not bytes */
-	char *corpus;       /* n_corpus paths of the corpus, each ended by NUL; copied */
+	bool has_tokenizer; /* the model has a tokenizer, so its tokens are not bytes */
+	char *corpus;       /* n_corpus paths of corpus files, each ended by NUL; copied */
 	uint32_t n_corpus;  /* number of paths; 0: the default corpus */
-	size_t corpus_size; /* bytes of corpus */
+	size_t corpus_size; /* length of the string of paths `corpus`, bytes */
 };
 
 /* Copies the setup. -ENOMEM: no memory for a batch of tokens. */
@@ -39,7 +39,8 @@ void compute_free(struct compute *c); /* NULL is allowed */
 /* Returns true if c was made with an equal setup, so that it can be used again. */
 bool compute_fits(const struct compute *c, const struct compute_setup *setup);
 
-/* Runs the job (struct job) and sets its outputs: the work of worker_start. */
+/* Runs a job (struct job) on a struct compute and sets the job's outputs. Give this function to
+ * worker_start. */
 void compute_run(void *compute, void *job);
 /* Frees a job's outputs, but not the job itself. */
 void job_clear(struct job *j);

@@ -1,6 +1,10 @@
-/* device_clock.c - three unions of intervals: the time in which the device was busy, that in which
- * it was busy or a host worked for it, and that in which a tensor was under way or either of these
- * was true. The differences of their lengths are the times of the states. */
+/* device_clock.c - measures the states of the device with three unions of time intervals, each of
+ * which contains the union before.
+ *
+ * Union 0 has the times in which the device was busy. Union 1 adds those in which the host worked
+ * for the device, and union 2 those in which a tensor was on its way. A state's time is the length
+ * of its union minus that of the union before.
+ */
 #include "agent/execution/device_clock.h"
 
 #include <stdlib.h>
@@ -9,15 +13,15 @@
 #include "base/alloc.h"
 #include "base/array.h"
 
-/* Peers determine the number of transfers, so MOST limits the intervals of a union. A union that is
- * full closes its narrowest gap. */
+/* Limit of the intervals in a union. Peers determine the number of transfers, so without a limit a
+ * peer could fill the memory. A union that exceeds the limit closes its narrowest gap. */
 enum { UNIONS = DEVICE_OTHERS, MOST = DEVICE_CLOCK_INTERVALS };
 
 struct interval {
 	int64_t from_us, to_us;
 };
 
-/* At most MOST intervals in ascending order, which neither overlap nor touch. */
+/* At most MOST intervals in ascending order. Neighbouring intervals do not touch. */
 struct intervals {
 	LIST(struct interval) of;
 };
@@ -46,8 +50,8 @@ void device_clock_begin(struct device_clock *x, int64_t now_us)
 		x->begun_us = now_us;
 }
 
-/* Adds an interval, and merges it with those that it overlaps or touches. New intervals are nearly
- * always late ones, so the search begins at the end. */
+/* Adds an interval, and merges it with the intervals that it overlaps or touches. Most new
+ * intervals are later than all stored ones, so the search begins at the end. */
 static void add_interval(struct intervals *u, struct interval new)
 {
 	size_t to = u->of.n, from;
@@ -68,7 +72,7 @@ static void add_interval(struct intervals *u, struct interval new)
 	u->of.n -= to - from;
 }
 
-/* Returns the narrowest gap between two intervals; u has at least two. */
+/* Returns the narrowest gap between two successive intervals; u has at least two intervals. */
 static struct interval find_gap(const struct intervals *u)
 {
 	const struct interval *list = u->of.list;
@@ -80,9 +84,9 @@ static struct interval find_gap(const struct intervals *u)
 	return (struct interval){ list[at - 1].to_us, list[at].from_us };
 }
 
-/* Adds an interval to a union and to those that contain the union, and closes a gap of each that
- * becomes too long. A gap of a union is also closed in those that contain the union, because
- * otherwise the differences of their lengths could be negative. */
+/* Adds an interval to union `first` and to all later unions, which contain union `first`. A union
+ * that exceeds MOST closes its narrowest gap. All later unions then close that gap too. Otherwise
+ * they would no longer contain the union, and a state's time could be negative. */
 static void add_to_unions(struct device_clock *x, int first, struct interval new)
 {
 	for (int i = first; i < UNIONS; i++)
@@ -108,7 +112,7 @@ void device_clock_add(struct device_clock *x, enum device_state state, int64_t f
 		add_to_unions(x, (int)state, (struct interval){ from_us, to_us });
 }
 
-/* Removes what lies before at_us, and returns its length. */
+/* Removes the times before at_us from u, and returns their total length. */
 static int64_t cut_before(struct intervals *u, int64_t at_us)
 {
 	int64_t sum = 0;

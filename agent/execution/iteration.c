@@ -1,9 +1,10 @@
 /* iteration.c - runs an iteration: start, reroutes, commit; and evaluations between iterations.
  *
- * Three things outlive an attempt and must never be counted twice: the gradients added so far, the
- * outputs sent (outputs.h), and the queue's newest attempt of each microbatch. A start resets all
- * three. A reroute keeps what is still valid and drops the rest. A commit ends the iteration, and
- * its number makes sure that this happens once.
+ * Three records stay when a microbatch is attempted again: the gradients added so far, the outputs
+ * sent (outputs.h), and the newest attempt of each microbatch (queue.h). They ensure that no
+ * gradient is added twice. A start resets all three. A reroute keeps what is still valid and drops
+ * the rest. A commit ends the iteration, and its iteration number makes sure that this happens
+ * once.
  */
 #include "agent/execution/iteration.h"
 
@@ -21,8 +22,8 @@
 
 /* ---- start ---- */
 
-/* Drops the routes, tasks, outputs and sums of the iteration, and a step that waits for the
- * worker. */
+/* Drops the routes, tasks, outputs and sums of the iteration, and a requested step that the worker
+ * has not begun. */
 void iteration_forget(struct iteration *x)
 {
 	queue_clear(tasks_queue(x->uses.tasks));
@@ -54,7 +55,8 @@ static uint32_t count_visits(const struct iteration *x)
 	return n;
 }
 
-/* Returns the free memory of the machine, or what --memory still allows if that is less. */
+/* Returns the free memory of the machine, bytes, or the rest of the limit memory_bytes if that is
+ * less. */
 static uint64_t find_free_bytes(const struct iteration *x)
 {
 	const uint64_t enough = UINT64_C(1) << 60, limit = x->uses.memory_bytes;
@@ -67,9 +69,9 @@ static uint64_t find_free_bytes(const struct iteration *x)
 }
 
 /* Checks that the memory suffices for the iteration. Runs before the first microbatch, and again
- * when the need grows: with a larger plan or stage, or when this node replaces other nodes. The
- * heap may then hold memory that was free at the first check, so only the additional need must be
- * free. */
+ * when the need grows: a larger plan or stage, or a reroute through this node. The heap may still
+ * hold the memory that the first check found free. Therefore only the additional need must be free
+ * now. */
 static int check_memory(struct iteration *x, uint32_t visits, struct error *err)
 {
 	struct needs n = needs_of(x->uses.held->parameters, x->uses.held->activation, visits,
@@ -94,8 +96,8 @@ static int check_memory(struct iteration *x, uint32_t visits, struct error *err)
 	return needs_check(&more, left, err);
 }
 
-/* Drops the measurements of transfers if the format changes, because they do not predict transfers
- * in another format. */
+/* Sets the format in which tensors travel. Measurements of transfers in another format are dropped,
+ * because they do not predict transfers in the new format. */
 static void travel_in(struct iteration *x, uint8_t wire)
 {
 	if (x->uses.progress->wire == wire)
@@ -111,7 +113,7 @@ void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now
 
 	if (x->uses.progress->iteration == m->iteration && x->uses.progress->iteration &&
 	    x->uses.progress->epoch == m->epoch) {
-		x->uses.tell->tally.dropped++; /* counts a repeated order as dropped */
+		x->uses.tell->tally.dropped++; /* a repeated order is counted as dropped */
 		return;
 	}
 	if (m->iteration != x->uses.held->committed + 1 || !p) {
@@ -127,7 +129,7 @@ void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now
 		tell_trouble(x->uses.tell, true, "%s", err.text);
 		return;
 	}
-	/* The other plan's events are sent first, because gradients added under it are void. */
+	/* Sends the events of the previous plan before its gradients are dropped. */
 	report_flush(x->uses.report, now_us);
 	device_clock_begin(x->uses.device_clock, now_us);
 	x->uses.requests->zero = x->uses.progress->iteration != 0;
@@ -139,7 +141,7 @@ void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now
 	queue_rank(tasks_queue(x->uses.tasks), p->ranks, p->n_ranks);
 	for (uint32_t i = 0; i < p->n_routes; i++) {
 		x->routes[p->routes[i].microbatch] = p->routes[i];
-		/* Tensors of earlier attempts that still arrive are dropped. */
+		/* The queue now drops tensors of earlier attempts that arrive late. */
 		queue_supersede(tasks_queue(x->uses.tasks), p->routes[i].microbatch,
 				p->routes[i].attempt);
 	}
@@ -148,7 +150,8 @@ void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now
 			begin_microbatch(x, &p->routes[i], now_us);
 }
 
-/* Sends this node's kept outputs to nodes that the previous route, `was`, did not have. */
+/* Sends the outputs that this node has kept to the substitutes: nodes of route r that the previous
+ * route `was` did not have at that position. */
 static void send_to_substitutes(struct iteration *x, const struct route *was, const struct route *r,
 				int64_t now_us)
 {
@@ -161,13 +164,15 @@ static void send_to_substitutes(struct iteration *x, const struct route *was, co
 			continue;
 		kept = outputs_find(x->uses.outputs, r->microbatch, route_kind(r, t));
 		if (!kept)
-			continue; /* not computed yet: it will be sent by the new route */
+			/* The output is not computed yet; the task will send it by the new
+			 * route. */
+			continue;
 		links_send_output(x->uses.links, r, t, false, body_hold(kept), now_us);
 	}
 }
 
-/* Continues the microbatch by a route in which only other nodes were replaced: this node's work
- * stays valid, and the substitutes get the outputs that they need. */
+/* Continues the microbatch by a route that differs only in replaced nodes. This node's work stays
+ * valid, and each substitute gets the outputs that it needs. */
 static void continue_microbatch(struct iteration *x, const struct route *r, int64_t now_us)
 {
 	struct route was = x->routes[r->microbatch];
@@ -199,9 +204,9 @@ void iteration_reroute(struct iteration *x, const struct msg_reroute *m, int64_t
 		if (m->gone[i] < x->uses.run->welcome.n_nodes &&
 		    m->gone[i] != x->uses.run->welcome.node)
 			links_forget_peer(x->uses.links, m->gone[i]);
-	/* A node that joined during the reduction may have to replace a node that died after it.
-	 * The joined node got no START, and so does not know the number of microbatches of a shard.
-	 * Only data nodes need that number. */
+	/* A node that joined during the reduction may have to replace a node that died later. The
+	 * joined node got no START, and takes the iteration's number and epoch from this order. The
+	 * number of microbatches per shard stays unknown, but only data nodes need it. */
 	if (x->uses.progress->iteration == 0 && m->iteration == x->uses.held->committed + 1) {
 		x->uses.progress->iteration = m->iteration;
 		x->uses.progress->epoch = m->epoch;
@@ -242,9 +247,10 @@ static bool has_counted_all(const struct iteration *x)
 	return true;
 }
 
-/* Begins the sum once no task runs. The queue counts a gradient when its task starts, but a task
- * slowed by a fault or a rehearsal is reported long after its computation. The sum must not
- * overtake that report: the controller excludes a node whose sum lacks a gradient. */
+/* Begins the sum once no task runs. The queue counts a gradient when its task starts. A task that
+ * is slowed by a fault or a rehearsal reports its end long after its computation. Without the wait,
+ * the sum could overtake that report, and the controller would exclude this node because the sum
+ * seems to lack a gradient. */
 void iteration_begin_sum(struct iteration *x)
 {
 	if (!queue_running(tasks_queue(x->uses.tasks)) &&
@@ -256,15 +262,15 @@ void iteration_begin_sum(struct iteration *x)
 
 /* ---- commit ---- */
 
-/* Returns true if this commit replaces the stage's layers by those of another stage, from this
- * node's standby copy. */
+/* Returns true if this commit replaces the layers of this node's stage by layers of another stage,
+ * which the standby copy has. */
 static bool is_stacked(const struct iteration *x, const struct msg_commit *m)
 {
 	return m->stack_from && !stage_set_has(m->stack_from, x->uses.held->stage);
 }
 
-/* Returns true if the standby copy is complete and holds the stage from which this node's stage
- * takes its layers.
+/* Returns true if the standby copy is complete, and its stage is the one from which this node's
+ * stage takes its layers.
  */
 static bool copy_is_here(const struct iteration *x, const struct msg_commit *m)
 {
@@ -272,7 +278,7 @@ static bool copy_is_here(const struct iteration *x, const struct msg_commit *m)
 			     (uint8_t)stage_set_source(m->stack_from, x->uses.held->stage));
 }
 
-/* Reports the weights of the last commit, and the times of its iteration. */
+/* Reports the hash of the weights after the last commit, and how the device spent the iteration. */
 static void tell_committed(struct iteration *x, int64_t now_us)
 {
 	struct msg m = { .type = MSG_COMMITTED };
@@ -286,22 +292,23 @@ static void tell_committed(struct iteration *x, int64_t now_us)
 
 void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t now_us)
 {
-	/* The standby copy of the same stage will replace this node's weights. If the run has gone
-	 * back to a checkpoint, these weights belong to an iteration that the run repeats. Only the
-	 * copy may answer the commit. */
+	/* A standby copy of this node's own stage will replace its weights, so only the copy may
+	 * answer the commit. After a return to a checkpoint, the present weights belong to an
+	 * iteration that the run repeats. */
 	if (standby_standing(x->uses.standby) != STANDBY_NONE &&
 	    standby_stage(x->uses.standby) == x->uses.held->stage)
 		return;
 	if (m->iteration <= x->uses.held->committed) {
-		/* The iteration is committed already: the controller asks again because it missed
-		 * the report. */
+		/* This node has committed the iteration. The controller missed the report and asks
+		 * again. */
 		tell_committed(x, now_us);
 		return;
 	}
-	/* An agent that was away may still hold the sums of an iteration that it missed. */
+	/* While a standby copy exists, a commit may be meant for the copy alone. That is so if this
+	 * node has no sums, or if its sums are of an iteration that it missed while it was away. */
 	if ((!reduction_slices(x->uses.reduction) || m->iteration != x->uses.held->committed + 1) &&
 	    standby_standing(x->uses.standby) != STANDBY_NONE)
-		return; /* this commit is only for the standby copy */
+		return; /* standby.c carries out the commit */
 	if (!reduction_ready(x->uses.reduction, m->iteration, m->attempt) ||
 	    m->iteration != x->uses.held->committed + 1) {
 		tell_trouble(x->uses.tell, false,
@@ -330,8 +337,8 @@ void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t n
 	x->uses.requests->step = true;
 }
 
-/* Gives the job that takes the layers of the copy, of another stage once that copy has made this
- * commit's step. */
+/* Gives the job JOB_STACK, in which the stage takes the layers of the standby copy. Waits until the
+ * copy has made the step of this commit. */
 static bool begin_stacking(struct iteration *x, struct job *job)
 {
 	const struct msg_commit *m = &x->commit;
@@ -381,7 +388,8 @@ void iteration_job_done(struct iteration *x, const struct job *job, int64_t now_
 	x->uses.held->committed = x->commit.iteration;
 	x->uses.held->hash = job->hash;
 	iteration_forget(x);
-	/* The waiting evaluations are for the old weights. */
+	/* Drops the waiting evaluations, because they were ordered for the weights before this
+	 * commit. */
 	queue_clear_evaluations(tasks_queue(x->uses.tasks));
 	links_drop_old(x->uses.links, x->uses.held->committed);
 	device_clock_end(x->uses.device_clock, job->ended_us);
@@ -399,7 +407,7 @@ void iteration_forget_evaluation(struct iteration *x)
 	x->uses.progress->evaluation_wire = FORMAT_FP32;
 }
 
-/* Replaces the previous evaluation. Data nodes begin at once. */
+/* Replaces the previous evaluation. A data node queues its forward tasks at once. */
 void iteration_evaluate(struct iteration *x, const struct msg_evaluate *m, int64_t now_us)
 {
 	struct evaluation *e = &x->evaluation;
@@ -435,8 +443,9 @@ void iteration_evaluate(struct iteration *x, const struct msg_evaluate *m, int64
 	}
 }
 
-/* Returns the record of the arrived inputs of this route, and this input's bit in it. NULL: no
- * evaluation needs this input. */
+/* Finds the evaluation that has route r. Returns its record of arrived inputs, and sets *bit to the
+ * bit of the input at `position`. NULL: no evaluation needs this input, or it has arrived
+ * already. */
 static uint8_t *find_needed(const struct iteration *x, const struct route *r, uint32_t position,
 			    uint8_t *bit)
 {

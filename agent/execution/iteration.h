@@ -33,8 +33,8 @@ struct job;
 struct evaluation {
 	uint64_t iteration;
 	struct route *routes; /* (n) routes of the evaluation */
-	/* (n) inputs that have arrived, for each route: a bit for the visit's input, and one for
-	 * the loss's input */
+	/* (n) for each route, a mask of the inputs that have arrived: 1 for the forward pass, 2 for
+	 * the loss */
 	uint8_t *arrived;
 	uint32_t n;
 };
@@ -64,11 +64,14 @@ struct iteration_uses {
 struct iteration {
 	/* (MSG_MICROBATCHES) the route of each microbatch; no hops: unknown */
 	struct route *routes;
-	struct msg_commit commit; /* the commit whose step iteration_next_job will give */
+	/* The commit that the next step carries out, if requests->step is set. */
+	struct msg_commit commit;
 	struct evaluation evaluation;
-	/* The needs for which memory was last found free; total 0: not checked yet. */
+	/* The needs at the last check of the memory; total 0: not checked yet. */
 	struct needs checked;
-	size_t early_room;    /* bytes left for tensors that arrive early; 0: not checked yet */
+	/* Bytes left for tensors that arrive early; 0: unknown before the first check of the
+	 * memory. */
+	size_t early_room;
 	struct iteration_uses uses;
 };
 
@@ -77,19 +80,21 @@ struct iteration {
 void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now_us);
 /* Applies a reroute: newer attempts of microbatches, and the nodes that have left. */
 void iteration_reroute(struct iteration *x, const struct msg_reroute *m, int64_t now_us);
-/* Requests the step if the commit's reduction is complete here. Repeats the report of an iteration
- * that is already committed here. */
+/* Requests the step if this node's reduction for the commit is complete. If this node has already
+ * committed the iteration, repeats the report. */
 void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t now_us);
-/* Begins a reduction that waits for this node's gradients, once this node has added all gradients
- * of the routes that it knows and no task runs. */
+/* Lets a waiting reduction begin. Does nothing while a task runs, or while this node has not added
+ * all gradients of the routes that it knows. */
 void iteration_begin_sum(struct iteration *x);
 void iteration_evaluate(struct iteration *x, const struct msg_evaluate *m, int64_t now_us);
-/* Returns true if an ordered evaluation needs this input and has not received it. */
+/* Returns true if the ordered evaluation needs the input at this position and has not received
+ * it. */
 bool iteration_needs_input(const struct iteration *x, const struct route *r, uint32_t position);
 /* Marks an input of an ordered evaluation as received. */
 void iteration_takes_input(struct iteration *x, const struct route *r, uint32_t position);
 
-/* Gives the next job: a step, or zeroing the gradient. Returns true if there is one. */
+/* Sets *job to the next job: a step, the layers of a standby copy, or zeroing the gradient. Returns
+ * false if there is none. */
 bool iteration_next_job(struct iteration *x, struct job *job);
 void iteration_job_done(struct iteration *x, const struct job *job, int64_t now_us);
 

@@ -1,4 +1,5 @@
-/* needs.c - adds up the memory that an iteration needs, and words the report of a lack. */
+/* needs.c - adds up the memory that an iteration needs, and writes the error message if memory is
+ * missing. */
 #include "agent/execution/needs.h"
 
 #include <errno.h>
@@ -6,10 +7,11 @@
 #include "agent/tensors/outputs.h"
 
 enum {
-	/* Arrays of P floats each: the gradient's copy, which is sent in slices; the parts
-	 * received; the sum; its slices, sent and received. */
+	/* Arrays of P floats in a reduction. There are five: the copy of the gradient that is sent,
+	 * the received parts, the sum, its sent slice and its received slices. */
 	SUM_ARRAYS = 5,
-	COPY_ARRAYS = 3, /* arrays of P floats that a copy has: weights and both moments */
+	/* Arrays of P floats in a copy of the stage: the weights and both moments. */
+	COPY_ARRAYS = 3,
 	EARLY_TIMES = 4
 };
 #define EARLY_LEAST_BYTES ((uint64_t)64 << 20)

@@ -1,5 +1,5 @@
-/* plans.c - checks and keeps the plans that the controller sends.
- * An invalid plan must not replace a valid one, so each is checked as a whole first. */
+/* plans.c - checks and keeps the plans that the controller sends. An invalid plan must not replace
+ * a valid one, so the whole plan is checked before it is kept. */
 #include "agent/execution/plans.h"
 
 #include <inttypes.h>
@@ -21,8 +21,8 @@ const struct agent_plan *plans_find(const struct plans *x, uint64_t epoch)
 	return NULL;
 }
 
-/* Returns the array entry of the plan with this epoch, or else a free entry, or else that of the
- * older plan. */
+/* Returns the array entry for a plan of this epoch: the entry that has this epoch, otherwise a free
+ * entry, otherwise the entry of the older plan. */
 static struct agent_plan *choose_place(struct plans *x, uint64_t epoch)
 {
 	for (int i = 0; i < PLANS_KEPT; i++)

@@ -30,8 +30,8 @@ struct plans {
 	struct tell *tell;
 };
 
-/* Checks a plan and keeps it. The plan replaces a kept one of its epoch, or else the older one.
- * Reports an invalid plan to the controller and changes nothing. */
+/* Checks a plan and keeps it. The new plan replaces the kept plan of the same epoch, or otherwise
+ * the older kept plan. Reports an invalid plan to the controller and changes nothing. */
 void plans_take(struct plans *x, const struct msg_plan *m);
 /* Returns the plan of an epoch, borrowed; NULL: unknown. */
 const struct agent_plan *plans_find(const struct plans *x, uint64_t epoch);

@@ -1,12 +1,11 @@
 /* queue.c - decides which task a node runs next, by the rules of the execution model.
  *
  * The table of microbatches is an array indexed by number: 8192 small entries need no hash table.
- * Few tasks wait at a time (a node's share of one iteration), so the best one is found by a
- * linear scan.
+ * Few tasks wait at a time (a node's share of one iteration), so a linear scan finds the best task.
  *
- * Invariant: the holder of a slot is either a microbatch between the start of its F and the end
- * of its B on this node, counted from its last restart, or the microbatch of a stale running
- * task.
+ * Invariant: a slot is held by a microbatch from the start of its F to the end of its B on this
+ * node. If the microbatch restarts meanwhile, its slot becomes free at once, or at the end of its
+ * task that is running.
  */
 #include "agent/execution/queue.h"
 
@@ -22,9 +21,8 @@ enum { KINDS = 3, NO_SLOT = -1 };
 struct entry {
 	bool known;
 	uint32_t attempt; /* the microbatch's newest attempt */
-	uint8_t arrived;  /* a bit for each kind of task that arrived in this attempt */
-	/* A bit for each kind of task that has ended since the microbatch's last start or
-	 * restart. */
+	uint8_t arrived;  /* a bit for each kind of task that has arrived in the newest attempt */
+	/* A bit for each kind of task that has ended, apart from tasks before the last restart. */
 	uint8_t ended;
 	/* A bit for each kind of task whose gradient was counted, in any attempt. */
 	uint8_t counted;
@@ -38,11 +36,12 @@ struct slot {
 
 struct queue {
 	struct entry entries[MSG_MICROBATCHES];
-	uint32_t ranks[KINDS][MSG_MICROBATCHES]; /* order of the tasks; UINT32_MAX: no rank */
+	/* Index of each task in the node's priority list; UINT32_MAX: none. */
+	uint32_t ranks[KINDS][MSG_MICROBATCHES];
 	struct task **waiting;
 	size_t n_waiting, room;
 	struct task *running;
-	uint32_t last; /* microbatch of the running task, or of the last one that ran */
+	uint32_t last; /* microbatch of the running task, otherwise of the task that ran last */
 	uint32_t n_slots, held, counts;
 	struct slot slots[];
 };
@@ -98,7 +97,8 @@ static void release_slot(struct queue *q, int slot)
 	q->held--;
 }
 
-/* Drops the waiting tasks of one microbatch (QUEUE_NOBODY: of all), or all evaluations. */
+/* Drops the waiting tasks of one microbatch, or of all (QUEUE_NOBODY). `evaluate` selects the kind:
+ * tasks of evaluations, or all other tasks. */
 static void drop_waiting(struct queue *q, uint32_t microbatch, bool evaluate)
 {
 	size_t kept = 0;
@@ -239,9 +239,9 @@ static bool needs_slot(const struct task *t)
 	return !t->evaluate && t->kind == TASK_FORWARD;
 }
 
-/* Returns true if the task has or can get a slot, and its microbatch's earlier tasks have ended
- * here. On a substitute node inputs may arrive in any order. A data node's B also waits for the
- * loss, because the B frees the slot. */
+/* Returns true if the task may start now. An F needs a free slot. An L or B needs the slot of its
+ * microbatch, which exists once the F has started; on a substitute node inputs may arrive before. A
+ * data node's B also waits for the L, because the end of the B frees the slot. */
 static bool may_start(const struct queue *q, const struct task *t)
 {
 	const struct entry *e = &q->entries[t->route.microbatch];
@@ -255,7 +255,7 @@ static bool may_start(const struct queue *q, const struct task *t)
 		e->ended >> TASK_LOSS & 1);
 }
 
-/* Returns true if a is to run before b. */
+/* Returns true if task a runs before task b when both may start. */
 static bool comes_before(const struct queue *q, const struct task *a, const struct task *b)
 {
 	uint32_t ra = a->evaluate ? UINT32_MAX : q->ranks[a->kind][a->route.microbatch];
@@ -311,7 +311,7 @@ struct task *queue_start(struct queue *q, int64_t now_us)
 	if (needs_slot(t)) {
 		e->slot = take_slot(q, t->route.microbatch, now_us);
 	} else if (!(e->counted >> t->kind & 1)) {
-		/* The gradient counts from the task's start, because a running task is never
+		/* The gradient counts from the start of the task, because a running task is never
 		 * interrupted. */
 		t->count = true;
 		e->counted |= (uint8_t)(1u << t->kind);
@@ -364,7 +364,7 @@ static uint32_t longest_holder(const struct queue *q)
 }
 
 /* Returns true if the task waits only for a task of its own microbatch. On a substitute node the
- * gradient can arrive before the F has run; no other microbatch blocks it then. */
+ * gradient can arrive before the F has run. Then no other microbatch blocks the B. */
 static bool waits_for_itself(const struct queue *q, const struct task *t)
 {
 	bool runs = q->running && q->running->route.microbatch == t->route.microbatch;

@@ -1,18 +1,19 @@
 /* queue.h - decides which task a node runs next, and records which gradients it has added.
  *
- * This is the execution model of docs/formats.md for one node. The node runs one task at a time
- * and never interrupts it. It is never idle while a task that may start is waiting. A task of a
- * newer attempt runs first, because a repeated microbatch is late already. Tasks of equal attempts
- * run by rank, then those without a rank by arrival, then by microbatch. A microbatch holds one of
- * the node's slots from the start of its F to the end of its B, and no F starts without a slot.
+ * This is the execution model of docs/formats.md for one node: F is the forward task of a
+ * microbatch, L its loss, and B its backward task. The node runs one task at a time and never
+ * interrupts it. It is never idle while a task that may start is waiting. A task of a newer attempt
+ * runs first, because a repeated microbatch is late already. Tasks of equal attempts run by rank.
+ * Tasks without a rank follow, by arrival and then by microbatch. No F starts without a slot. A
+ * microbatch holds one of the node's slots from the start of its F to the end of its B.
  *
- * Only the newest attempt of a microbatch counts. If the attempt continues the one before
+ * Only the newest attempt of a microbatch counts. If that attempt continues the previous one
  * (queue_continue), the slot, the waiting tasks and the running task stay. If the microbatch
- * restarts (queue_supersede), older tasks are dropped and their slot becomes free; a running task
- * keeps the slot to its end. In each iteration a gradient is added at most once for the loss and
- * once for the backward pass of a microbatch, because all attempts compute the same bits. A
- * substitute for a dead node may get the gradient before the activation: its B then waits for its
- * F.
+ * restarts (queue_supersede), the queue drops its older tasks and frees its slot; a running task
+ * keeps the slot until it ends. In each iteration the node adds a microbatch's gradient at most
+ * once for the loss and once for the backward pass. One addition suffices, because all attempts
+ * compute the same bits. A substitute for a dead node may get the gradient before the activation:
+ * its B then waits for its F.
  *
  * Pure: no clock, no threads. Evaluation tasks run between the others, hold no slot and are never
  * counted.
@@ -31,14 +32,19 @@
 #define QUEUE_NOBODY UINT32_MAX /* no microbatch */
 
 struct task {
-	struct route route; /* the microbatch's route, of the newest attempt that needs this task */
+	/* Route of the microbatch, updated when a newer attempt continues the route. */
+	struct route route;
 	uint32_t position;
 	bool evaluate;
-	/* An F on its data node: no other node sent its input, so its wait is not reported. */
+	/* An F on its data node. No other node sent its input, so the node does not report its
+	 * wait. */
 	bool first;
 	int64_t arrived_us;
-	struct tensor_bytes input; /* in the memory of `owner`; NULL: the task reads the corpus */
-	struct body *owner;        /* the task is a user; the worker may be another */
+	/* In the memory of `owner`; `at` NULL: the task reads the corpus. */
+	struct tensor_bytes input;
+	/* Owner of the input's bytes. Its users are this task, and a job of the worker that reads
+	 * them. */
+	struct body *owner;
 	uint64_t number;           /* the input's number, unique in the process; 0: no input */
 	/* Fields that the queue sets. */
 	uint32_t attempt;   /* the attempt with which the task arrived */
@@ -54,16 +60,17 @@ void task_free(struct task *t); /* NULL is allowed */
 
 struct queue; /* opaque */
 
-/* Makes an empty queue. slots >= 1; the number comes from a message. -ENOMEM. */
+/* Makes an empty queue with this number of slots, at least 1. -ENOMEM: the number, which comes from
+ * a message, is too large. */
 int queue_new(struct queue **out, uint32_t slots);
 void queue_free(struct queue *q); /* NULL is allowed; a running task is freed too */
 
-/* Forgets the iteration: waiting tasks, attempts, counted gradients, slots, ranks. A running task
- * becomes stale and keeps its slot to its end. Evaluations stay. */
+/* Forgets the iteration: waiting tasks, attempts, counted gradients, slots and ranks. A running
+ * task becomes stale and keeps its slot until it ends. Evaluations stay. */
 void queue_clear(struct queue *q);
 void queue_clear_evaluations(struct queue *q);
-/* Sets the node's order for the iteration, the first task at index 0. Invalid entries are ignored;
- * of two equal entries the first counts. */
+/* Sets the order of the node's tasks in the iteration, the first task at index 0. Ignores invalid
+ * entries, and repetitions of an entry. */
 void queue_rank(struct queue *q, const struct msg_rank *ranks, size_t n);
 
 enum queue_verdict {
@@ -73,8 +80,8 @@ enum queue_verdict {
 	QUEUE_ORPHAN, /* an L or B of an unknown attempt */
 	QUEUE_FULL    /* the queue holds as many evaluations as any plan has */
 };
-/* Adds a task whose input is available. Unless the result is QUEUE_TAKEN, the caller keeps the
- * task. A newer attempt supersedes the microbatch's tasks in the queue. */
+/* Adds a task whose input is available. The queue owns the task only if the result is QUEUE_TAKEN.
+ * A newer attempt supersedes the microbatch's tasks in the queue. */
 enum queue_verdict queue_arrive(struct queue *q, struct task *t);
 /* Restarts the microbatch with this attempt: drops older tasks and frees their slot. Returns false
  * if this attempt or a newer one is already known. */
@@ -83,26 +90,27 @@ bool queue_supersede(struct queue *q, uint32_t microbatch, uint32_t attempt);
  * (route_continues). Returns false if the attempt is not newer than the known one. */
 bool queue_continue(struct queue *q, const struct route *r);
 
-/* Starts the best task that may start. NULL: none, or a task is running. The task is borrowed and
- * runs until queue_end. */
+/* Starts the best task that may start, and returns it, borrowed until queue_end. NULL: no task may
+ * start, or one is running. */
 struct task *queue_start(struct queue *q, int64_t now_us);
-/* Returns the task that will start when the running task has ended, if no other task arrives;
- * borrowed. NULL: none. */
+/* Returns the task that starts after the running task if no other task arrives; borrowed. NULL: no
+ * task may start. */
 const struct task *queue_next(const struct queue *q);
 /* Ends the running task and gives it to the caller (task_free). A B frees the slot. */
 struct task *queue_end(struct queue *q);
 /* Returns the running task, borrowed; NULL: none. */
 const struct task *queue_running(const struct queue *q);
 
-/* Returns each task that arrived from another node and could not start at once, one per call; NULL:
- * no more. Call it after queue_start. Sets the blocker: if an F lacks a slot, the microbatch that
- * has held a slot longest, otherwise the microbatch that runs or ran last. */
+/* Returns a waiting task that arrived from another node and could not start at once; each call
+ * returns another task. NULL: no more. Call it after queue_start. Sets the task's `blocker`. If an
+ * F lacks a slot, that is the microbatch that has held a slot longest, otherwise the microbatch
+ * that runs or ran last. */
 const struct task *queue_announce_waiter(struct queue *q);
 
-/* Returns true if the gradient of the microbatch's task of this kind (loss or backward pass) was
- * added in any attempt, or the task runs now. */
+/* Returns true if the gradient of this task was added in any attempt, or is being added. kind: loss
+ * or backward pass. */
 bool queue_counted(const struct queue *q, uint32_t microbatch, enum task_kind kind);
-/* Returns the number of gradients that the queue has counted since it was made. */
+/* Returns how many gradients the queue has counted since it was made. */
 uint32_t queue_counts(const struct queue *q);
 
 uint32_t queue_waiting(const struct queue *q);    /* number of waiting tasks */

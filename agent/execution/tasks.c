@@ -1,8 +1,8 @@
 /* tasks.c - moves a node's tasks from the queue to the worker, and their outputs to the next node.
  *
- * The worker computes a task. In an emulated run or a rehearsal the task then lasts until its
- * planned end, so that a fast machine can play a slow one. The output, the report of the end and
- * the start of the next task all wait for the planned end.
+ * In an emulated run or a rehearsal, a fast machine can play a slow one. A task then lasts until
+ * its planned end, even if it was computed earlier. The output, the report of the end and the start
+ * of the next task all wait for the planned end.
  */
 #include "agent/execution/tasks.h"
 
@@ -16,16 +16,19 @@
 
 enum { LATE_MOST_US = 20000 };
 
-/* The running task, which the worker computes first; afterwards it waits until ends_us. */
+/* Fields without a comment are about the running task. The worker computes it first; then it waits
+ * until ends_us. */
 struct tasks {
 	bool computed;
 	struct job result;
 	int64_t began_us, ends_us;
 	int64_t could_start_us; /* the time from which the running task could have started */
-	int64_t device_until_us; /* when the device ends it, before ends_us if the host is late */
-	/* Until then no task could start, or another job or task ran. */
+	/* When the device ends the task; earlier than ends_us if the host is late. */
+	int64_t device_until_us;
+	/* Before this time no task could start, because none was available or the worker was
+	 * busy. */
 	int64_t nothing_until_us;
-	int64_t busy_until_us; /* until then the dispatch overhead delays the next task */
+	int64_t busy_until_us; /* before this time the dispatch overhead delays the next task */
 	uint64_t n_done, n_inputs;
 	struct queue *queue; /* the node's queue; NULL: there is no run */
 	struct tasks_uses uses;
@@ -92,8 +95,9 @@ static uint64_t data_position(const struct tasks *x, const struct task *t)
 	return t->evaluate ? t->route.wave : x->uses.progress->position + t->route.wave;
 }
 
-/* Returns the real seconds that one second of prescribed time takes; 0: tasks take the time of
- * their computation. Times are prescribed in emulated runs and in rehearsals only. */
+/* Returns how many real seconds one second of prescribed time takes. 0: times are not prescribed,
+ * and a task takes as long as its computation. Only emulated runs and rehearsals prescribe
+ * times. */
 static double time_scale(const struct tasks *x)
 {
 	return x->uses.run->welcome.time_scale > 0 ? x->uses.run->welcome.time_scale
@@ -106,10 +110,10 @@ bool tasks_have_given_times(const struct run *run)
 	return run->welcome.time_scale > 0 || run->config.rehearsal;
 }
 
-/* Returns the time at which a task that is started now counts as begun. Other processes may delay
- * the event loop. If task times are prescribed, such delays must not add up from task to task. It
- * therefore counts as begun when the node became free or the task arrived, whichever was later,
- * unless that is longer ago than such a delay lasts. */
+/* Returns the time at which a task that starts now counts as begun. Other processes may delay the
+ * event loop by up to LATE_MOST_US. Such delays must not add up from task to task if task times are
+ * prescribed. The task then counts as begun when the node became free or when the task arrived,
+ * whichever was later. */
 static int64_t find_begin_us(const struct tasks *x, const struct task *t, int64_t now_us)
 {
 	int64_t free_us = x->busy_until_us > t->arrived_us ? x->busy_until_us : t->arrived_us;
@@ -125,8 +129,8 @@ static int64_t could_start_us(const struct tasks *x, const struct task *t)
 	return t->arrived_us > x->nothing_until_us ? t->arrived_us : x->nothing_until_us;
 }
 
-/* Returns how long the host has delayed the task that begins. Emulated times are those of another
- * machine. */
+/* Returns how long the host has delayed the start of the task, us. 0 in an emulated run, because
+ * there the delay is that of another machine. */
 static uint32_t find_late_us(const struct tasks *x)
 {
 	int64_t late_us = x->began_us - x->could_start_us;
@@ -136,7 +140,8 @@ static uint32_t find_late_us(const struct tasks *x)
 	return late_us < UINT32_MAX ? (uint32_t)late_us : UINT32_MAX;
 }
 
-/* Records an event of a task for the controller. loss: only used when a TASK_LOSS ends. */
+/* Records an event of a task for the controller. loss: used only if the event is the end of a
+ * TASK_LOSS. */
 static void note_event(struct tasks *x, enum work_event type, const struct task *t, int64_t at_us,
 		       float loss)
 {
@@ -157,8 +162,8 @@ static void note_event(struct tasks *x, enum work_event type, const struct task 
 	report_event(x->uses.report, &e);
 }
 
-/* Names the input that the device can receive while the job's task computes. The job becomes a user
- * of the input, because its task may be dropped meanwhile. */
+/* Gives the job the input of the next task, so that the device can receive it during the present
+ * task. The job becomes a user of that input, because the next task may be dropped meanwhile. */
 static void name_next(struct tasks *x, struct job_task *job)
 {
 	const struct task *next = x->uses.held->takes_encoded ? queue_next(x->queue) : NULL;
@@ -228,7 +233,7 @@ void tasks_job_done(struct tasks *x, struct job *job, int64_t now_us)
 	const struct task *t = queue_running(x->queue);
 	int64_t planned;
 
-	if (!t) /* the task was dropped when its run ended */
+	if (!t) /* the run ended and dropped the task */
 		return;
 	x->result = *job;
 	x->result.task.next_owner = NULL;
@@ -242,8 +247,9 @@ void tasks_job_done(struct tasks *x, struct job *job, int64_t now_us)
 		x->ends_us = now_us;
 }
 
-/* Adds the ended task to the times of the device. The host delayed the task from the time at which
- * the task could start. If the times of devices are given, work beyond them is the host's too. */
+/* Adds the ended task to the times of the device. The host's time begins when the task could have
+ * started. If task times are prescribed, the device is busy for that time only, and the host for
+ * the rest. */
 static void add_times(struct tasks *x)
 {
 	const struct job *job = &x->result;

@@ -37,23 +37,24 @@ struct tasks_uses {
 	struct device_clock *device_clock;
 };
 
-struct tasks *tasks_new(const struct tasks_uses *uses); /* tasks_free */
+struct tasks *tasks_new(const struct tasks_uses *uses); /* freed by tasks_free */
 void tasks_free(struct tasks *t);  /* NULL is allowed */
 
 /* Makes the node's queue. -ENOMEM. */
 int tasks_begin_run(struct tasks *x, uint32_t slots);
 void tasks_end_run(struct tasks *x);
-/* Returns the queue; NULL: no run. */
 struct queue *tasks_queue(const struct tasks *x);
 
-/* Queues position t of the route; the input's bytes are given, NULL for tokens. */
+/* Queues the task at position t of route r. The queue owns the input's bytes from now on.
+ * `input.at` NULL: the task reads tokens. */
 void tasks_arrive(struct tasks *x, const struct route *r, uint32_t position, bool evaluate,
 		  struct tensor_bytes input, int64_t arrived_us);
-/* Starts the queue's next task. Returns true if there is one; *job is then its job. */
+/* Starts the queue's next task and sets *job to its job. Returns false if no task may start. */
 bool tasks_next_job(struct tasks *x, struct job *job, int64_t now_us);
 /* Takes the output of a computed job. The task lasts until its planned end. */
 void tasks_job_done(struct tasks *x, struct job *job, int64_t now_us);
-/* The worker has ended another job: until then it could not start a task. */
+/* Records that the worker has ended a job other than a task. The worker could not start a task
+ * before that. */
 void tasks_other_job_done(struct tasks *x, const struct job *job);
 /* Ends a task that is due: reports its end and passes its output on. */
 void tasks_end_due(struct tasks *x, int64_t now_us);
@@ -63,9 +64,9 @@ void tasks_report_waiting(struct tasks *x);
 void tasks_drop_running(struct tasks *x);
 void tasks_forget(struct tasks *x);                   /* drops all tasks when the run has ended */
 void tasks_free_from(struct tasks *x, int64_t at_us); /* lets no task begin before at_us */
-/* Returns the time at which a task ends or may start. */
+/* Returns when tasks.c must next be called: a task ends, or the next one may start. */
 int64_t tasks_deadline_us(const struct tasks *x, bool is_worker_idle);
-/* Returns true if the times of tasks are given: in an emulated run or a rehearsal. */
+/* Returns true if the times of tasks are prescribed: in an emulated run or a rehearsal. */
 bool tasks_have_given_times(const struct run *run);
 /* Returns the seconds that the cluster file prescribes for a task of this kind on the held
  * stage. */

@@ -1,15 +1,16 @@
 /* connections.c - connects to the nodes that the next plan needs, before the plan takes effect.
  *
- * A new pair of nodes needs a session, the connections for activations or for sums, and a first
- * round trip on them: up to seven round trips. If the first activation caused them, its microbatch
- * would wait, and the controller would take the link for a slow one. On the order CONNECT the agent
- * dials the nodes and sends each a message without content, in the class that the plan will use. A
- * message of a class opens the connections of that class (wire/post.h). When the messages are
- * acknowledged, the agent answers with CONNECTED. Possible substitutes get a message too, but the
- * answer does not wait for them.
+ * Before two nodes can exchange tensors, they need a session, a connection for activations or sums,
+ * and a first round trip on it: up to seven round trips together. If the first activation caused
+ * this work, its microbatch would wait, and the controller would take the link for a slow one.
  *
- * In runs of many nodes an agent cannot stay connected to all others. There, peers that neither
- * this order nor the one before names are closed if nothing is under way to them.
+ * On the order CONNECT the agent dials the nodes and sends each a message of zeros in the class
+ * that the plan will use. A message of a class opens the connections of that class (wire/post.h).
+ * When the messages are acknowledged, the agent answers with CONNECTED. Possible substitutes get a
+ * message too, but the answer does not wait for them.
+ *
+ * In runs of many nodes an agent cannot stay connected to all others. There the agent closes an
+ * idle connection if neither this order nor the previous one names its peer.
  */
 #include "agent/network/connections.h"
 
@@ -19,11 +20,11 @@
 #include "base/alloc.h"
 
 enum {
-	/* More than one connection may send at once after a pause, so that several connections
-	 * carry a part of the message. */
+	/* Size of the first message for activations. Its parts travel on several connections,
+	 * because after a pause one connection may not send so much at once. */
 	ACTIVATION_BYTES = 16 << 10,
-	/* Enough bytes for the connections of bulk data to raise their rate above that of their
-	 * first flight. */
+	/* Size of the first message for sums. It is long enough for the connections of bulk data to
+	 * raise their rate above the initial one. */
 	SUM_BYTES = 64 << 10,
 	AGAIN_US = 100000 /* time between two attempts to dial a node or to send to it */
 };
@@ -36,7 +37,7 @@ struct target {
 
 struct connections {
 	struct peers *peers;
-	uint64_t id;           /* number of the order under way; 0: none */
+	uint64_t id; /* number of the order that the agent is carrying out; 0: none */
 	bool is_answered;
 	struct target targets[MSG_CONNECT_MOST];
 	uint32_t n;
@@ -117,8 +118,9 @@ static bool send_first(struct connections *c, const struct msg_connect_to *to, i
 				     sums ? POST_SUMS : POST_ACTIVATIONS, now_us) == 0;
 }
 
-/* Takes the next step towards a node. A message waits for the session, and is sent only once to a
- * peer, because the post repeats what is lost. */
+/* Takes the next step towards a node: dials it, sends the message once a session exists, or notes
+ * that the message arrived. The message is sent once on a connection, because the post repeats lost
+ * messages. */
 static void approach(struct connections *c, struct target *t, int64_t now_us)
 {
 	const struct peer *p = &c->peers->list[t->to.node];

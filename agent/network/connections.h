@@ -9,12 +9,14 @@
 
 struct connections; /* opaque; the agent has one */
 
-struct connections *connections_new(struct peers *peers); /* borrows the peers; connections_free */
+/* Freed by connections_free; borrows the peers. */
+struct connections *connections_new(struct peers *peers);
 void connections_free(struct connections *c);  /* NULL is allowed */
 
 /* Begins to connect to the nodes of an order, which replaces the previous one. */
 void connections_begin(struct connections *c, const struct msg_connect *m);
-/* Sends CONNECTED once every node that the plan needs has received a message. */
+/* Continues the order. Sends CONNECTED once every node that the plan needs has received a
+ * message. */
 void connections_turn(struct connections *c, int64_t now_us);
 /* Returns when to call connections_turn although no message has arrived; INT64_MAX: never. */
 int64_t connections_deadline_us(const struct connections *c);

@@ -1,4 +1,5 @@
-/* gpu_monitor.c - reads the GPU's figures in a thread of its own, at every tenth heartbeat. */
+/* gpu_monitor.c - reads the figures of the GPU (utilisation, memory, power, temperature) in its own
+ * thread, at every tenth heartbeat. */
 #include "agent/network/gpu_monitor.h"
 
 #include <stdio.h>
@@ -11,7 +12,8 @@
 
 enum {
 	READ_BEATS = 10, /* number of heartbeats from one reading to the next */
-	/* Number of heartbeats that a reading may take before the previous figures are outdated. */
+	/* Limit of a reading, in heartbeats. A longer reading makes the previous figures
+	 * outdated. */
 	OLD_BEATS = 50
 };
 
@@ -23,8 +25,8 @@ struct gpu_monitor {
 	struct gpu_figures newest;
 	unsigned beats; /* number of heartbeats since the last reading began */
 	bool failed;    /* NVML cannot be opened */
-	/* While the thread is busy, these fields belong to it: the GPU (NULL before the first
-	 * reading), its figures, and the error if they could not be read. */
+	/* The next three fields belong to the thread while it reads: the GPU (NULL before the first
+	 * reading), its figures, and the error if the GPU could not be read. */
 	struct nvml *nvml;
 	struct gpu_figures reading;
 	struct error err;
@@ -66,7 +68,7 @@ void gpu_monitor_free(struct gpu_monitor *m)
 	free(m);
 }
 
-/* Takes the result of a reading that has ended. */
+/* Copies the figures of a completed reading to `newest`. */
 static void take_reading(struct gpu_monitor *m)
 {
 	if (!worker_finished(m->worker))

@@ -1,7 +1,7 @@
 /* gpu_monitor.h - the figures of the agent's GPU for its heartbeats.
  *
- * A thread reads them, at most once a second, because NVML may take tens of milliseconds and hangs
- * if the driver does. Neither the main loop nor the thread that computes ever waits for it.
+ * A thread reads the figures, at most once a second, because NVML may take tens of milliseconds,
+ * and hangs if the driver hangs. Neither the main loop nor the worker thread waits for this thread.
  */
 #ifndef AGENT_NETWORK_GPU_MONITOR_H
 #define AGENT_NETWORK_GPU_MONITOR_H
@@ -16,18 +16,18 @@ struct gpu_monitor; /* opaque */
 
 /* Gives *out (gpu_monitor_free). library: the file name of NVML (model/cuda/nvml.h); bus_id: the
  * address of the GPU (model/stage.h). library and log are borrowed. The thread opens the library
- * and the GPU. On a machine without NVML there are no figures, and the log has the cause once.
+ * and the GPU. If the machine has no NVML, the figures stay empty, and the log has the reason once.
  * Errors are those of worker_new. */
 int gpu_monitor_new(struct gpu_monitor **out, const char *library, const char *bus_id,
 		    const struct log *log, struct error *err);
 /* Waits for a reading under way. NULL is allowed. */
 void gpu_monitor_free(struct gpu_monitor *m);
 
-/* Gives the newest figures; call it with every heartbeat. They are empty before the first reading,
- * if a reading has lasted 5 s, and if m is NULL. */
+/* Returns the newest figures; call it with every heartbeat. The figures are empty before the first
+ * reading, while a reading has lasted longer than 5 s, and if m is NULL. */
 struct gpu_figures gpu_monitor_turn(struct gpu_monitor *m);
-/* Returns true while the thread reads. gpu_monitor_free would then wait, and would never return if
- * the driver hangs. NULL is allowed. */
+/* Returns true while the thread reads. gpu_monitor_free would then wait for the thread, and forever
+ * if the driver hangs. NULL is allowed. */
 bool gpu_monitor_busy(struct gpu_monitor *m);
 
 #endif

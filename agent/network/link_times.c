@@ -12,13 +12,15 @@ enum {
 	LINKS_US = 1000000,
 	/* Time between reports if there are more than PEERS_DIAL_ALL nodes. */
 	LINKS_MANY_US = 2000000,
-	/* Time between two reports if the delay of a link has changed. */
+	/* Least time between two reports, even if the delay of a link has changed. */
 	LINKS_SOON_US = 100000,
-	/* A link counts as changed after this many tensors with another delay than reported. */
+	/* A report is due early after this many tensors whose delay differs from the reported
+	 * delay. */
 	UNLIKE = 2
 };
 
-/* limited: there was too little to send, so the rate is only a lower bound of the bandwidth. */
+/* limited: the sender had too little to send, so the rate is only a lower bound of the
+ * bandwidth. */
 void link_times_rate(struct peer *p, double bytes_per_s, bool limited)
 {
 	if (!limited || (p->bandwidth > 0 && bytes_per_s > (double)p->bandwidth))
@@ -31,7 +33,8 @@ void link_times_add(struct mean_time *mean, int64_t us)
 	mean->n++;
 }
 
-/* Returns the mean since the last report, or the one before if there was nothing to measure. */
+/* Returns the mean of the times since the last report. If there are none, returns the mean that was
+ * reported last. */
 static float report_mean(struct mean_time *mean)
 {
 	if (mean->n > 0)
@@ -71,7 +74,7 @@ static bool measure_link(struct link_times *t, uint16_t to, struct msg_link *l)
 			t->peers->run->welcome.time_scale > 0
 				? (float)((held + latency) / t->peers->run->welcome.time_scale)
 				: (float)held;
-		/* The next report averages only tensors from now on. */
+		/* The mean for the next report begins here. */
 		p->reported_s = held;
 		p->held_s = 0;
 		p->n_held = 0;
@@ -79,7 +82,7 @@ static bool measure_link(struct link_times *t, uint16_t to, struct msg_link *l)
 	return true;
 }
 
-static const double unlike_s = 0.02; /* smaller differences of a delay, in seconds, are noise */
+static const double unlike_s = 0.02; /* smaller changes of a delay, in seconds, are noise */
 
 void link_times_forget(struct link_times *t)
 {
@@ -92,8 +95,8 @@ void link_times_forget(struct link_times *t)
 	}
 }
 
-/* Makes a report due early once UNLIKE tensors took at least twice, or at most half, the delay last
- * reported. */
+/* Adds a delay to the mean. After UNLIKE tensors whose delay was at least twice or at most half the
+ * reported one, the next report is due early. */
 void link_times_delay(struct link_times *t, uint16_t to, double delay_s, int64_t now_us)
 {
 	struct peer *p = &t->peers->list[to];

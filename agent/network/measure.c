@@ -10,8 +10,9 @@
  *                 until the acknowledged rate stops rising, the time is over, or a train is
  *                 answered late
  *
- * The post measures that rate and the round trips (wire/delivery/flow.h). An unused link is probed
- * from time to time. An order for MSG_NOBODY probes all links as fast as answers arrive.
+ * The post measures the acknowledged rate and the round trips (wire/delivery/flow.h). An unused
+ * link is probed from time to time. An order for MSG_NOBODY probes all links as fast as answers
+ * arrive.
  */
 #include "agent/network/measure.h"
 
@@ -23,17 +24,19 @@
 #include "base/alloc.h"
 #include "wire/address.h"
 
-/* Connecting takes three round trips: 1.8 s if one way takes 300 ms, well below CONNECT_US. The
- * post remembers 16 probes; sent every PROBE_FIRST_US, they measure round trips of up to 2.4 s. */
+/* Connecting takes three round trips: 1.8 s if the one-way delay is 300 ms, well below CONNECT_US.
+ * The post remembers the last 16 probes. At one probe every PROBE_FIRST_US, they can measure a
+ * round trip of up to 2.4 s. */
 enum {
-	CONNECT_US = 4000000, /* limit for a connection */
-	/* Limit if the link had no session for longer than CONNECT_US before the order. Without it
-	 * each round with a closed port would take the whole time. */
+	CONNECT_US = 4000000, /* time limit for connecting */
+	/* Limit for a link that had no session for CONNECT_US before the order. Without it, a
+	 * closed port would delay every round of measurements by CONNECT_US. */
 	CONNECT_MORE_US = 300000,
-	/* Time between two probes of a link, for each PROBE_EVERY_NODES nodes. */
+	/* Time between two probes of a link in a small run. It is multiplied by 1 + n_nodes /
+	 * PROBE_EVERY_NODES. */
 	PROBE_EVERY_US = 2000000,
 	PROBE_EVERY_NODES = 24,
-	/* Least time between two probes of a link while an order is carried out. */
+	/* Least time between two probes of a link while an order measures round trips. */
 	PROBE_AGAIN_US = 20000,
 	PROBE_FIRST_US = 150000, /* time between two probes while the round trip is unknown */
 	PROBES = 2,              /* number of probes before the bandwidth is measured */
@@ -41,12 +44,12 @@ enum {
 	TURN_US = 2000,        /* time between two turns while a link is measured */
 	IDLE_TURN_US = 100000, /* time between two turns otherwise */
 	PIECE_BYTES = 64 << 10,
-	/* Limit of unacknowledged bulk data until the first acknowledgement, and its least value
-	 * afterwards, bytes. */
+	/* FIRST_BYTES limits the unacknowledged bulk data before the first acknowledgement. Later
+	 * the limit is at least WINDOW_BYTES. */
 	FIRST_BYTES = 64 << 10,
 	WINDOW_BYTES = 512 << 10,
 	LEAST_LOOK_US = 60000,
-	/* Least time for which bulk data fills the link; four round trips are added. */
+	/* Least time for which bulk data fills the link; four round trips are added to it. */
 	FILL_LEAST_US = 150000,
 	LARGE_US = 2500000 /* time limit for the first acknowledgement of bulk data */
 };
@@ -65,16 +68,18 @@ struct measure {
 	} standing;
 	struct msg_measure order;
 	int64_t ordered_us;   /* when the order arrived */
-	int64_t until_us;     /* when the present state ends at the latest */
-	int64_t all_until_us; /* until when all links are probed; 0: no such order */
+	int64_t until_us;     /* time limit of the present state */
+	/* Time until which all links are probed; 0: no order to probe all links. */
+	int64_t all_until_us;
 	uint64_t all_id;
 	int64_t wake_us, looked_us;
 	int64_t filling_us;   /* when bulk data was first sent */
-	double best;          /* highest rate so far, bytes per second, at the last look */
-	uint32_t n_level;     /* number of successive looks at the rate in which it had not risen */
+	double best;          /* highest rate seen so far, bytes per second */
+	uint32_t n_level;     /* number of successive checks in which the rate has not risen */
 };
 
-static const double level = 1.05; /* a rate that rises by a smaller factor counts as level */
+/* If the rate rises by less than this factor from check to check, it counts as not rising. */
+static const double level = 1.05;
 
 struct measure *measure_new(struct peers *peers, struct packet_trains *trains,
 			    struct link_times *link_times)
@@ -99,8 +104,8 @@ static bool is_hurried(const struct measure *w, uint16_t to)
 	return w->all_until_us || (w->standing == MEASURE_PROBING && w->order.to == to);
 }
 
-/* Returns the time between probes of a link. More nodes mean fewer probes of each link. Emulated
- * links are probed only on order. */
+/* Returns the time between two probes of a link. The more nodes the run has, the longer is this
+ * time. Emulated links are probed only on order. */
 static int64_t probe_every_us(const struct measure *w, uint16_t to, int64_t round_trip_us)
 {
 	if (is_hurried(w, to))
@@ -145,8 +150,9 @@ static void answer_order(struct measure *w, const struct post_peer_info *info, d
 	w->standing = MEASURE_NONE;
 }
 
-/* Reports that only small messages pass. Redials, because the bulk data that waits would look like
- * a stalled training. The link stays doubted (probe.c), so that the controller avoids it. */
+/* Reports that only small messages pass, and dials again: the queued bulk data of the old
+ * connection would look like a stalled training. The link stays doubted (probe.c), so the
+ * controller avoids it. */
 static void tell_only_small(struct measure *w, int64_t now_us)
 {
 	uint16_t to = w->order.to;
@@ -190,8 +196,8 @@ static bool send_piece(struct measure *w, uint16_t to, int64_t now_us)
 				     POST_ACTIVATIONS, now_us) == 0;
 }
 
-/* Returns true if the rate has not risen in two successive looks, which are two round trips
- * apart. */
+/* Checks the rate every two round trips, but at most once in LEAST_LOOK_US. Returns true if the
+ * rate has not risen in two successive checks. */
 static bool has_levelled(struct measure *w, const struct post_peer_info *info, int64_t now_us)
 {
 	int64_t look_us = 2 * info->least_round_trip_us;
@@ -209,9 +215,10 @@ static bool has_levelled(struct measure *w, const struct post_peer_info *info, i
 	return w->n_level >= 2;
 }
 
-/* Returns the limit of unacknowledged bulk data: twice the bytes that a round trip carries, so that
- * the rate can double. Until the first acknowledgement the limit is small. On a slow link, a larger
- * limit would delay all acknowledgements, as if the network lost large messages. */
+/* Returns the limit of unacknowledged bulk data, bytes: WINDOW_BYTES plus twice what the link
+ * carries in a round trip, so that the rate can double. Before the first acknowledgement the limit
+ * is small. On a slow link a larger limit would delay all acknowledgements, and the link would look
+ * as if it lost large messages. */
 static size_t window_bytes(const struct post_peer_info *info)
 {
 	if (info->delivery_bytes_per_s == 0)
@@ -241,7 +248,8 @@ static void fill_link(struct measure *w, struct post_peer_info *info, int64_t no
 		info->retained_bytes += PIECE_BYTES;
 }
 
-/* Begins to fill the link. Extends the time limit, which unanswered trains may have used up. */
+/* Begins to fill the link with bulk data. Extends the time limit, because unanswered trains may
+ * have used it up. */
 static void begin_filling(struct measure *w, const struct post_peer_info *info, int64_t now_us)
 {
 	int64_t least_us = FILL_LEAST_US + 4 * info->least_round_trip_us;
@@ -301,8 +309,8 @@ static void follow_order(struct measure *w, int64_t now_us)
 		fill_link(w, &info, now_us);
 }
 
-/* Returns the limit for a connection. A link that lost its session a moment ago has the whole time,
- * however long ago it was dialed. */
+/* Returns the time limit for connecting. If the link lost its session a moment ago, the limit is
+ * CONNECT_US, however long ago the link was dialed. */
 static int64_t connect_limit_us(const struct measure *w, uint16_t to, int64_t now_us)
 {
 	const struct peer *p = &w->peers->list[to];

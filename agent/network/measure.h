@@ -11,12 +11,13 @@
 
 struct measure; /* opaque; the agent has one */
 
-/* Borrows its arguments (measure_free). */
+/* Returns a new struct that borrows the arguments (measure_free). */
 struct measure *measure_new(struct peers *peers, struct packet_trains *trains,
 			    struct link_times *link_times);
 void measure_free(struct measure *w);  /* NULL is allowed */
 
-/* Begins to measure a link, or (MSG_NOBODY) all round trips. Replaces the previous order. */
+/* Begins to measure one link, or the round trips of all links (MSG_NOBODY). The order replaces the
+ * previous order of its kind. */
 void measure_begin(struct measure *w, const struct msg_measure *m, int64_t now_us);
 void measure_turn(struct measure *w, int64_t now_us);
 void measure_soon(struct measure *w, int64_t now_us); /* makes the next turn due at once */

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Limit of one node's messages that fit nothing, in an iteration; then the node is reported. */
+/* A node is reported after this many unexpected messages in an iteration. */
 enum { MISFITS_MOST = 64 };
 
 bool misuse_proven(const struct misuse *u, post_peer_id peer, uint16_t node)

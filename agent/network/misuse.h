@@ -1,9 +1,9 @@
 /* misuse.h - counts violations of the protocol by other nodes, and reports them to the controller.
  *
- * A node is reported once in an attempt of an iteration, and its messages are ignored until the
- * next attempt. Numbers that are not finite are reported at once. Messages that fit nothing are
- * reported when there are too many for an accident. Only a READY agent reports, because an agent
- * without a stage cannot know which messages fit.
+ * This node reports another node at most once in an attempt of an iteration, and ignores its
+ * messages until the next attempt. Numbers that are not finite are reported at once. Unexpected
+ * messages are reported when there are too many for an accident. Only a READY agent reports,
+ * because an agent without a stage cannot know which messages to expect.
  */
 #ifndef AGENT_NETWORK_MISUSE_H
 #define AGENT_NETWORK_MISUSE_H
@@ -16,27 +16,27 @@
 #include "agent/shared/progress.h"
 #include "wire/post.h"
 
-/* The parts of the agent that the checks use. The counts are in the peers' entries. All pointers
- * are borrowed. */
+/* The parts of the agent that the checks use. All pointers are borrowed. The peers' entries have
+ * the counts. */
 struct misuse {
 	struct peers *peers;
 	const struct held *held;
 	const struct progress *progress;
 };
 
-/* Returns the node whose key the peer has proven to hold; run.n_nodes: unknown. */
+/* Returns the node whose key the peer has proven to hold; run.n_nodes: no known node's key. */
 uint32_t misuse_sender(const struct misuse *u, post_peer_id peer);
 /* Returns true if the peer has proven to hold this node's key. */
 bool misuse_proven(const struct misuse *u, post_peer_id peer, uint16_t node);
-/* Reports that the node sent `what`, a tensor with numbers that are not finite, computed under the
- * present plan. Does nothing if the node was reported in this iteration. */
+/* Reports that the node sent numbers that are not finite, computed under the present plan. `what`
+ * names the tensor. Does nothing if the node was reported in this iteration. */
 void misuse_report_numbers(struct misuse *u, uint16_t node, const char *what, int64_t now_us);
 /* Returns true if the node was reported in this iteration. */
 bool misuse_reported(const struct misuse *u, uint16_t node);
-/* Counts a message of that node, whose key is proven, as refused because it fits nothing. Reports
- * the node after 64 such messages in an iteration. */
+/* Counts an unexpected message as refused. Its sender `from` has proven its key. Reports the node
+ * after 64 such messages in an iteration. */
 void misuse_misfit(struct misuse *u, uint16_t from, int64_t now_us);
-/* Reports the nodes that have sent frames which are no messages. */
+/* Reports the nodes that have sent frames which are no messages of this run. */
 void misuse_malformed(struct misuse *u, int64_t now_us);
 void misuse_forget(struct misuse *u); /* begins a new attempt: each node may be reported again */
 

@@ -1,11 +1,12 @@
 /* packet_trains.c - sends trains of packets (wire/bandwidth/packet_train.h) to measure a link, and
- * times the trains of other nodes. A train measures a bandwidth with much less data than a full
- * link would need.
+ * times the trains of other nodes. A train measures a bandwidth with much less data than filling
+ * the link would take.
  *
- * A pass consists of one or two trains. The pause before and between them is random, because many
- * nodes begin at the same time. The receiver reports the rate of each train. If the last two rates
- * agree, the measurement ends; otherwise another pass follows. Its trains are longer, unless the
- * link is slow. A train ends with its last packet, or when no packet has arrived for QUIET_US.
+ * The measurement consists of passes of one or two trains. The pauses before and between the trains
+ * are random, because many nodes begin at the same time. The receiver reports the rate of each
+ * train. If the last two rates agree, the measurement ends. Otherwise another pass follows, with
+ * longer trains unless the link is slow. A train ends with its last packet, or when no packet has
+ * arrived for QUIET_US.
  */
 #include "agent/network/packet_trains.h"
 
@@ -17,55 +18,56 @@
 #include "wire/bandwidth/dispersion.h"
 #include "wire/bandwidth/packet_train.h"
 
-/* At 1 MB/s a packet arrives every 1.4 ms. QUIET_US then is the time of some seventy packets, and
- * the longest train takes 0.36 s. At 0.125 MB/s (1 Mbit/s) a short train takes 0.55 s, and its
- * answer may wait another 0.55 s behind a short train in the other direction. OVERDUE_US plus
- * QUIET_US is longer than both. On a much slower link the answer is late, and ends the filling that
- * measure.c has begun (packet_trains_rate). */
+/* How the time limits below were chosen. At 1 MB/s a packet arrives every 1.4 ms, so QUIET_US is
+ * the time of about seventy packets, and the longest train takes 0.36 s. At 0.125 MB/s (1 Mbit/s) a
+ * short train takes 0.55 s. Its answer may wait another 0.55 s behind a short train in the other
+ * direction. OVERDUE_US plus QUIET_US is longer than both together. On a much slower link the
+ * answer is late. By then measure.c fills the link, and the late answer ends the filling
+ * (packet_trains_rate). */
 enum {
-	/* The random pause lasts 1 to 2 times PAUSE_US between trains, and 0 to 1 times PAUSE_US
-	 * before a pass. */
+	/* The pause between trains lasts PAUSE_US to 2 * PAUSE_US, and the pause before a pass
+	 * lasts up to PAUSE_US. */
 	PAUSE_US = 40000,
 	QUIET_US = 100000,
-	OVERDUE_US = 1500000, /* time limit of an answer, beyond the round trip and QUIET_US */
-	/* After failing to reach this many peers in a row, no more trains are sent. */
+	/* Time limit of an answer, in addition to the round trip and QUIET_US. */
+	OVERDUE_US = 1500000,
+	/* No more trains are sent once this many successive peers have answered none. */
 	UNREACHED_MOST = 3,
-	TRAINS_PASS = 2,      /* limit of trains in a pass */
+	TRAINS_PASS = 2, /* limit of the trains in a pass */
 	TRAINS_MOST = 12
 };
 
-/* The passes, in this order; the last one is repeated. A long train would fill the queue of a slow
- * link for seconds, and delay everything else that passes the link. Therefore the first train is
- * short, and while the rate is below `slow`, the first pass is repeated. */
+/* The passes, in this order; the last one is repeated. The first pass has one short train, and is
+ * repeated while the rate is below `slow`. A long train would fill the queue of a slow link for
+ * seconds, and delay all other traffic of the link. */
 static const struct pass {
 	uint32_t n, packets; /* number of trains, and number of packets in each train */
 } passes[] = { { 1, 48 }, { TRAINS_PASS, 128 }, { TRAINS_PASS, 256 } };
-/* Links slower than this rate, bytes per second, get only the first pass. */
 static const double slow = 1e6;
 
 /* A train that another node has announced. */
 struct packet_train_awaited {
 	bool used;
 	uint16_t from;
-	post_peer_id peer; /* the connection that announced it */
+	post_peer_id peer; /* the connection on which the train was announced */
 	uint8_t token[PACKET_TRAIN_TOKEN_BYTES];
-	uint32_t packets; /* number of the train's packets received so far */
-	int64_t since_us; /* when the train's last packet so far was seen */
+	uint32_t packets; /* number of packets of the train that have arrived so far */
+	int64_t since_us; /* when the train was announced, or when its newest packet arrived */
 };
 
 struct packet_trains {
 	struct peers *peers;
 	const char *bound;           /* address of the port for tensors */
 	struct packet_train *socket; /* the UDP socket; NULL: not open */
-	bool tried;                  /* opening the socket was tried */
-	uint32_t unreached;          /* number of peers in a row that received no train */
-	/* The fields below belong to the measurement of one peer. */
+	bool tried;                  /* packet_trains_open has been called */
+	uint32_t unreached;          /* number of successive peers that answered no train */
+	/* The fields below, except `awaited`, belong to the measurement of one peer. */
 	uint16_t to;
 	const struct pass *pass;
 	/* (n_sent) tokens of the trains of this pass */
 	uint8_t tokens[TRAINS_PASS][PACKET_TRAIN_TOKEN_BYTES];
 	uint32_t n_sent, n_answered;
-	int64_t next_us;           /* when the next train leaves, or the answers are overdue */
+	int64_t next_us;           /* when the next train leaves, or when the answers are overdue */
 	double rates[TRAINS_MOST]; /* (n_rates) measured rates, bytes per second */
 	uint32_t n_rates;
 	struct packet_train_awaited awaited[PACKET_TRAIN_PLACES];
@@ -122,8 +124,9 @@ static void begin_pass(struct packet_trains *t, const struct pass *pass, int64_t
 	t->next_us = now_us + draw_us(t, PAUSE_US);
 }
 
-/* Returns true if the short train has shown that longer trains are needed. The short train's own
- * rate is not used, because varying delays make it wrong. */
+/* Returns true if the only rate so far is that of the short train, and the link is fast enough for
+ * longer trains. The short train's rate is then discarded, because varying delays make it
+ * inaccurate. */
 static bool is_too_short(const struct packet_trains *t, double rate)
 {
 	return t->pass == passes && rate >= slow;
@@ -146,8 +149,8 @@ bool packet_trains_begin(struct packet_trains *t, uint16_t to, int64_t now_us)
 	return t->socket && t->unreached < UNREACHED_MOST;
 }
 
-/* Announces a train in an encrypted message, then sends it. The receiver recognises the train by
- * its token. */
+/* Announces a train in an encrypted message, then sends the train. The announcement has a token, by
+ * which the receiver recognises the packets of the train. */
 static void send_train(struct packet_trains *t, int64_t now_us)
 {
 	const struct peer *p = &t->peers->list[t->to];
@@ -164,8 +167,8 @@ static void send_train(struct packet_trains *t, int64_t now_us)
 	if (size > 0)
 		post_send(t->peers->post, p->dial, &(struct post_part){ text, (size_t)size }, 1,
 			  POST_CONTROL, now_us);
-	/* Sends the packets to the address that the connections use if the peer has several
-	 * addresses. */
+	/* If the peer has several addresses, sends the packets to the address that the connection
+	 * uses. */
 	if (!strchr(p->place.address, ' ') || post_peer(t->peers->post, p->dial, &info) != 0)
 		info.address = p->place.address;
 	packet_train_send(t->socket, info.address, m.u.packet_train.token, t->pass->packets);

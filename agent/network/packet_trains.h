@@ -15,31 +15,34 @@ struct packet_trains; /* opaque; the agent has them */
 
 enum packet_trains_standing { TRAINS_UNDER_WAY, TRAINS_ANSWERED, TRAINS_UNANSWERED };
 
-/* bound: the address of the port for tensors, once it is open. Both arguments are borrowed
- * (packet_trains_free). */
+/* bound: the address of the port for tensors; it is read when packet_trains_open is called. Both
+ * arguments are borrowed (packet_trains_free). */
 struct packet_trains *packet_trains_new(struct peers *peers, const char *bound);
 void packet_trains_free(struct packet_trains *t); /* NULL is allowed */
 int packet_trains_fd(
 	const struct packet_trains *t); /* returns a descriptor to poll for POLLIN; -1: none */
 void packet_trains_hear(struct packet_trains *t); /* records the packets that have arrived */
 
-/* Opens the UDP socket at the port for tensors, once. Without it no trains are sent or timed. */
+/* Opens the UDP socket at the port for tensors. Only the first call tries. Without the socket this
+ * node neither sends trains nor times them. */
 void packet_trains_open(struct packet_trains *t);
-/* Begins to send trains to a node. Returns false if there is no socket, or if that node receives no
- * trains. */
+/* Begins to measure the link to a node. Returns false if there is no socket, or if the last
+ * UNREACHED_MOST peers have answered no train. */
 bool packet_trains_begin(struct packet_trains *t, uint16_t to, int64_t now_us);
-/* Continues the measurement. rate: the result in bytes per second. last: ends the measurement with
- * the results so far, if there are any. */
+/* Continues the measurement. rate: the result, bytes per second. last: the measurement ends now if
+ * there is any result. */
 enum packet_trains_standing packet_trains_turn(struct packet_trains *t, bool last, double *rate,
 					       int64_t now_us);
-/* Returns the rate of the answers so far, bytes per second; 0: none. On a very slow link the first
- * answer may arrive after TRAINS_UNANSWERED was returned. */
+/* Returns the rate of the answers so far, bytes per second; 0: no answers. On a very slow link the
+ * first answer may arrive after packet_trains_turn has returned TRAINS_UNANSWERED. */
 double packet_trains_rate(const struct packet_trains *t);
-/* Handle another node's announcement of a train, and its answer to one of this node. */
+/* These two functions handle another node's announcement of a train, and another node's answer to a
+ * train of this node. */
 void packet_trains_announced(struct packet_trains *t, const struct msg_packet_train *m,
 			     post_peer_id peer, int64_t now_us);
 void packet_trains_answered(struct packet_trains *t, const struct msg_packet_train_heard *m);
-/* Answers the trains that have ended. Returns true if further trains are expected. */
+/* Answers the trains of other nodes that have ended. Returns true if announced trains have not
+ * ended yet. */
 bool packet_trains_answer(struct packet_trains *t, int64_t now_us);
 void packet_trains_forget(struct packet_trains *t);
 

@@ -1,7 +1,7 @@
 /* peer.h - an entry of the table of other nodes, which several modules share.
  *
- * join.c clears an entry when the controller announces a new process of that node. A heading names
- * the module that writes the fields below it.
+ * join.c clears an entry when the controller announces a new process of that node. Headings in the
+ * struct name the module that writes the fields below.
  */
 #ifndef AGENT_NETWORK_PEER_H
 #define AGENT_NETWORK_PEER_H
@@ -12,17 +12,19 @@
 #include "wire/keys.h"
 #include "wire/post.h"
 
-/* A test whether a link that may be cut loses only large messages. probe.c owns it. */
+/* A test that probe.c makes on a doubted link: does the network lose only the large messages? */
 struct large_trial {
-	post_peer_id old;   /* the connection when probe.c began to doubt the link; 0: none */
-	post_peer_id dial;  /* the connection of the last large probe; 0: none */
-	int64_t since_us;   /* when the first large probe on that connection left */
-	bool is_lost;       /* small probes were answered for long enough, and no large one */
+	/* The connection that was in use when probe.c began to doubt the link; 0: none. */
+	post_peer_id old;
+	post_peer_id dial;  /* the connection on which the last large probe was sent; 0: none */
+	int64_t since_us;   /* when the first large probe left on the connection `dial` */
+	/* Small probes were answered for long enough, and large ones were not. */
+	bool is_lost;
 };
 
-/* Where a peer is. join.c owns it. */
+/* Address of a peer. join.c owns it. */
 struct peer_place {
-	/* The peer's address, with a zone of this machine if it needs one. */
+	/* The peer's address. A link-local address includes the interface of this machine. */
 	char address[LINK_ADDRESS_SIZE];
 	bool elsewhere; /* the peer is on another machine, or in another network of this machine */
 };
@@ -33,39 +35,46 @@ struct peer {
 	struct keys_public key;
 	struct peer_place place;
 	/* ---- links.c ---- */
-	post_peer_id dial;     /* the connection for sending to this peer; 0: none */
-	int64_t dial_again_us; /* when to dial again after a failure; 0: no failure */
-	int64_t dialed_us;     /* when the connection was dialed, or probe.c began to doubt it */
+	post_peer_id dial; /* the connection on which this node sends to the peer; 0: none */
+	/* Time of the next attempt to dial, after a failure; 0: no failure. */
+	int64_t dial_again_us;
+	/* When the connection was dialed, or when probe.c began to doubt the link. */
+	int64_t dialed_us;
 	bool used;
-	bool blocked;          /* since probe.c's last check a tensor was due and could not leave */
-	/* When the emulated link, which carries one tensor at a time, is free again. */
+	/* Since the last check of probe.c, a tensor was due and could not leave. */
+	bool blocked;
+	/* The emulated link carries one tensor at a time, and is busy until this time. */
 	int64_t link_free_us;
 	int64_t piece_free_us; /* when the emulated link is free again for pieces of weights */
 	/* Number of activations, and number of gradients, that were sent to this peer. */
 	uint32_t n_outputs[2];
-	/* Signal-to-noise ratio (dB) of the activation and of the gradient that were last measured;
-	 * 0: none. */
+	/* Signal-to-noise ratio, dB, of the last activation and the last gradient that were
+	 * measured; 0: none measured. */
 	float snr_db[2];
 	/* ---- arrivals.c ---- */
 	/* The peer's connection on which arrivals.c has stopped accepting sums; 0: none. */
 	post_peer_id deferred;
 	/* ---- misuse.c ---- */
-	uint64_t reported_in; /* iteration in which the peer was reported and is ignored; 0: none */
-	uint64_t misfits_in;  /* last iteration with messages of the peer that fit nothing */
-	uint32_t misfits;     /* number of such messages in iteration misfits_in */
+	/* Iteration in which this node reported the peer and ignores its messages; 0: none. */
+	uint64_t reported_in;
+	uint64_t misfits_in; /* last iteration with unexpected messages of the peer */
+	uint32_t misfits;    /* number of unexpected messages in iteration misfits_in */
 	uint64_t malformed;  /* the peer's number of malformed frames at the last check */
 	/* ---- probe.c ---- */
-	bool doubted;        /* the link is suspected to be cut, until a large probe returns */
+	/* The link may be cut; a large probe that is answered ends the doubt. */
+	bool doubted;
 	int64_t doubted_us;  /* when the doubt began */
 	int64_t large_us;    /* when the last large probe left on this link */
 	bool small_passes;   /* small messages are answered while the link is stuck */
 	struct large_trial trial;
-	int64_t stuck_us;    /* time since which nothing was acknowledged; 0: nothing waits */
+	/* Time since which messages wait and nothing was acknowledged; 0: not stuck. */
+	int64_t stuck_us;
 	/* ---- link_times.c ---- */
-	double held_s;       /* sum of n_held delays of activations and gradients: from the task's
-			      * end to departure on emulated links, otherwise to arrival */
+	/* Sum of n_held delays of activations and gradients. A delay begins when the task ends. It
+	 * ends when the tensor leaves (emulated link) or arrives (real link). */
+	double held_s;
 	uint64_t n_held;
-	double reported_s;       /* the delay in the last report */
+	double reported_s; /* the mean delay in the last report, s */
 	/* Bandwidth of the link in bytes per second, as last measured; 0: unknown. */
 	float bandwidth;
 	/* ---- measure.c ---- */

@@ -6,9 +6,11 @@
 #include "base/error.h"
 
 enum {
-	/* Pause after an attempt to dial that failed at once, as with an invalid address. */
+	/* Pause after an attempt to dial that failed at once, for example because of an invalid
+	 * address. */
 	DIAL_AGAIN_US = 1000000,
-	/* Least time allowed for an answer, because a process may pause for so long. */
+	/* Least time that is allowed for an answer, because the peer's process may pause for so
+	 * long. */
 	EXPECTED_LEAST_US = 250000
 };
 
@@ -22,7 +24,8 @@ bool peers_dial(struct peers *peers, uint16_t node)
 	if (!p->known || (p->dial_again_us && peers->tell->now_us < p->dial_again_us))
 		return false;
 	if (post_dial(peers->post, p->place.address, &p->key, &p->dial, &err) < 0) {
-		if (!p->dial_again_us) /* the heartbeat reports the peer as a stuck link */
+		/* Repeated failures are not logged: the heartbeat reports the link as stuck. */
+		if (!p->dial_again_us)
 			tell_log(peers->tell, LOG_WARN, "node %u cannot be dialed: %s", node,
 				 err.text);
 		p->dial_again_us = peers->tell->now_us + DIAL_AGAIN_US;
@@ -48,12 +51,13 @@ void peers_redial(struct peers *peers, uint16_t node)
 	peers_dial(peers, node);
 }
 
-/* Rate assumed for a link about which nothing is known, and the lowest rate ever assumed. */
+/* Rates in bytes per second: assumed for a link without measurements, and the lowest rate that is
+ * ever assumed. */
 static const double slow_bytes_per_s = 1e6, slowest_bytes_per_s = 1e5;
 
-/* Returns the rate that is assumed for the link. A link that had little to carry may be faster than
- * its measured rate. The assumed rate is then at least slow_bytes_per_s, or the bandwidth that
- * large transfers have shown if that is lower. */
+/* Returns the rate that is assumed for the link, bytes per second. If the link had little to carry,
+ * its bandwidth may be higher than the measured rate. Then the assumed rate is at least
+ * slow_bytes_per_s, or the measured bandwidth of the link if that is lower. */
 static double find_rate(const struct peer *p, const struct post_peer_info *info)
 {
 	double rate = (double)info->delivery_bytes_per_s, least = slow_bytes_per_s;

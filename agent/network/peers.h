@@ -20,7 +20,8 @@ enum { PEERS_DIAL_ALL = 64 };
 struct peers {
 	struct post *post; /* connections to the other nodes, and from them */
 	struct peer *list; /* (n_nodes of the run) one entry for each node */
-	struct rng rng;    /* random numbers for injected losses, and for pauses between trains */
+	/* Random numbers, for injected losses and for the pauses between trains of packets. */
+	struct rng rng;
 	const struct run *run;
 	const struct faults *faults;
 	struct tell *tell;
@@ -29,15 +30,16 @@ struct peers {
 /* Dials the node unless it is dialed. Returns false if its address is not known, or if dialing
  * failed less than a second ago. */
 bool peers_dial(struct peers *peers, uint16_t node);
-/* Closes the connection to the node. No message may wait on it. */
+/* Closes the connection to the node. No message may be waiting on this connection. */
 void peers_close(struct peers *peers, uint16_t node);
-/* Replaces the connection to the node by a new one. No message may wait on it. */
+/* Replaces the connection to the node by a new one. No message may be waiting on the old one. */
 void peers_redial(struct peers *peers, uint16_t node);
-/* Returns how long an answer from the node may take, us: a round trip with its spread, plus the
- * time that the unacknowledged bytes need. */
+/* Returns how long an answer from the node may take, us: a round trip, an allowance for its
+ * variation, and the transfer time of the unacknowledged bytes. */
 int64_t peers_expected_us(const struct peers *peers, uint16_t to);
-/* Returns how long a requested piece takes to arrive, us, if the link is as fast in both
- * directions; 0: not known. floats: length of the piece in each array. */
+/* Returns the expected time from the request of a piece to its arrival, us, for a link that is as
+ * fast in both directions; 0: not known. floats: floats of the piece in each of its three
+ * arrays. */
 int64_t peers_piece_us(const struct peers *peers, uint16_t from, size_t floats);
 
 #endif

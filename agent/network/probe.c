@@ -1,33 +1,34 @@
 /* probe.c - finds links that may be cut: a message waits, and nothing is acknowledged.
  *
- * A link is stuck since a message began to wait on it, or since the peer last acknowledged anything
- * of the message's class. When this takes longer than expected (peers_expected_us), the link is
- * doubted. Every heartbeat reports the doubted links, and the controller decides what to do
- * (controller/iteration/link_failures.c).
+ * A link is stuck since a message began to wait on it. If the peer has acknowledged something of
+ * the message's class later, the link is stuck since then. If this takes longer than expected
+ * (peers_expected_us), the link is doubted. Every heartbeat reports the doubted links, and the
+ * controller decides what to do (controller/iteration/link_failures.c).
  *
- * The waiting message is dropped when its iteration ends or continues without the link. A doubted
- * link is therefore probed, and the doubt ends only when a large probe is answered. A network that
- * loses full packets, as a tunnel with a smaller MTU can, still passes small ones: small answers
- * prove nothing, and are only reported. A new packet also makes the system detect that an earlier
- * one was lost. Lost probes fill the connections' buffers, so the link is dialed again from time to
- * time.
+ * The waiting message is dropped when its iteration ends or continues without the link. After that
+ * only probes can show whether the link works. The doubt ends when a large probe is answered. Small
+ * probes prove nothing, because some networks lose only full packets, for example a tunnel with a
+ * smaller MTU. The heartbeat reports it if only small probes are answered. A new packet also makes
+ * the operating system detect that an earlier packet was lost. Lost probes fill the connection's
+ * buffer, so the link is dialed again from time to time.
  *
- * A connection on which TCP only backs off after losses looks the same at first: TCP doubles its
- * timeout, and small messages on other connections pass meanwhile. A new connection begins without
- * that timeout. If it answers small probes and no large one for some seconds, the network loses
- * large packets. A connection whose message still waits is not dialed again; it is given the time
- * in which TCP sends a packet about six times.
+ * A connection on which TCP waits after losses looks the same at first: TCP doubles its timeout,
+ * and small messages on other connections pass meanwhile. A new connection starts with a short
+ * timeout. If it answers small probes and no large one for some seconds, the network loses large
+ * packets. A connection whose message still waits is not dialed again. It gets a longer time, in
+ * which TCP sends a packet about six times.
  */
 #include <stdlib.h>
 
 #include "agent/network/probe.h"
 
-/* Time between two dials of a doubted link: a session over a long link needs some 1.5 s. */
+/* Time between two attempts to dial a doubted link. A session over a long link takes about 1.5 s to
+ * open. */
 enum { REDIAL_US = 4000000 };
 
-/* A link loses large messages if a connection answers only small probes for LOST_TIMES the expected
- * time, and at least LOST_LEAST_US. For the connection on which the doubt began, OLD_TIMES and
- * OLD_LEAST_US apply. */
+/* A link loses large messages if its connection answers only small probes for LOST_TIMES times the
+ * expected time, and for at least LOST_LEAST_US. The connection on which the doubt began gets
+ * longer, OLD_TIMES and OLD_LEAST_US, because TCP may still be waiting on it. */
 enum { LOST_TIMES = 3, LOST_LEAST_US = 2000000, OLD_TIMES = 30, OLD_LEAST_US = 20000000 };
 
 static bool is_new(const struct peer *p)
@@ -35,7 +36,7 @@ static bool is_new(const struct peer *p)
 	return p->dial != p->trial.old;
 }
 
-/* Returns true if large probes of this connection have been unanswered for long enough. */
+/* Returns true if this connection has had enough time to answer a large probe. */
 static bool is_judged(const struct peer *p, int64_t expected_us, int64_t now_us)
 {
 	int64_t times_us = (is_new(p) ? LOST_TIMES : OLD_TIMES) * expected_us;
@@ -67,7 +68,7 @@ static void probe_doubted(struct peers *peers, uint16_t to, const struct post_pe
 	p->trial.dial = p->dial;
 }
 
-/* Updates the state of a link. Returns how long the link may be silent before it is doubted. */
+/* Updates the state of a link. Returns how long the link may be silent before it is doubted, us. */
 static int64_t look_at_link(struct peers *peers, uint16_t to, int64_t now_us)
 {
 	struct peer *p = &peers->list[to];
@@ -87,7 +88,7 @@ static int64_t look_at_link(struct peers *peers, uint16_t to, int64_t now_us)
 		p->stuck_us = info.stalled_us;
 	p->blocked = false;
 	p->small_passes = p->stuck_us && !blocked && info.heard_us > p->stuck_us;
-	/* Only a node whose address is known can be probed. */
+	/* A node without a known address cannot be probed, so its link is not doubted. */
 	if (p->stuck_us && now_us - p->stuck_us > expected_us && p->known && !p->doubted) {
 		p->doubted = true;
 		p->doubted_us = p->dialed_us = now_us;

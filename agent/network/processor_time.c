@@ -1,5 +1,5 @@
-/* processor_time.c - reads the processor times of this process. The controller compares those of
- * all agents on a machine (controller/members/shared_machines.c). */
+/* processor_time.c - reads the processor times of this process. The controller compares the times
+ * of all agents on a machine (controller/members/shared_machines.c). */
 #include "agent/network/processor_time.h"
 
 #include <dirent.h>

@@ -1,5 +1,5 @@
-/* report.c - collects the events of tasks and sends them in batches.
- * A message for each event would load the controller with many small messages. */
+/* report.c - collects the events of tasks and sends them in batches. One message for each event
+ * would load the controller. */
 #include "agent/network/report.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 enum {
 	EVENTS_MOST = 4096, /* limit of events in one report */
-	/* Longest time for which an event waits for further events before a report. */
+	/* Longest time for which an event waits for other events in the same report. */
 	REPORT_US = 5000
 };
 

@@ -1,8 +1,8 @@
 /* fault.h - the injected faults of an agent, and their effects on its times and links.
  *
- * Each fault has a number and a duration, after which it heals (0: only when the controller orders
- * it). Several faults of a kind combine: factors multiply, losses are independent. The functions
- * are pure. orders.c carries out KILL and HANG itself.
+ * Each fault has a number and a duration, after which it heals. Duration 0: it heals only when the
+ * controller orders it. Several faults of a kind combine: factors multiply, losses are independent.
+ * The functions are pure. orders.c carries out the faults KILL and HANG itself.
  */
 #ifndef AGENT_FAULT_H
 #define AGENT_FAULT_H
@@ -19,26 +19,29 @@ struct faults {
 	struct fault_active {
 		uint32_t fault;
 		uint8_t kind;
-		int32_t peer; /* the other end of the link; -1: all links */
+		/* The node at the other end of the affected link; -1: all links are affected. */
+		int32_t peer;
 		float factor;
 		int64_t ends_us; /* when the fault ends; INT64_MAX: when the controller orders it */
 	} active[FAULT_MOST];
 };
 
-/* Adds a fault, or replaces the fault with the same number. The kind FAULT_NONE heals that fault.
- * -EINVAL: KILL, HANG, or refused by fault_refusal (wire/faults.h); -ENOSPC. */
+/* Adds a fault, or replaces the fault that has the same number. The kind FAULT_NONE heals the fault
+ * with this number. -EINVAL: KILL, HANG, or refused by fault_refusal (wire/faults.h). -ENOSPC: too
+ * many faults are active. */
 int fault_apply(struct faults *f, const struct msg_fault *m, int64_t now_us);
 /* Heals the faults whose time is over. Returns true if there were any. */
 bool fault_expire(struct faults *f, int64_t now_us);
-int64_t fault_deadline_us(const struct faults *f); /* INT64_MAX none */
+int64_t fault_deadline_us(const struct faults *f); /* when the next fault heals; INT64_MAX: never */
 
-/* Returns true if a fault spoils this node's outputs. */
+/* Returns true if a fault makes this node corrupt its outputs. */
 bool fault_corrupt(const struct faults *f);
-/* Returns the factor of task durations, at least 1. */
+/* Returns the product of the factors by which faults lengthen tasks, at least 1. */
 double fault_node_factor(const struct faults *f);
-/* Returns the factor of delays, at least 1. */
+/* Returns the product of the factors by which faults lengthen the delays to node `to`, at least
+ * 1. */
 double fault_link_factor(const struct faults *f, uint16_t to);
-/* Returns the probability that one attempt to send to this node is lost. */
+/* Returns the probability that faults lose a message to node `to`, for each attempt to send it. */
 double fault_loss(const struct faults *f, uint16_t to);
 bool fault_partitioned(const struct faults *f, uint16_t to);
 

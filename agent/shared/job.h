@@ -1,7 +1,7 @@
 /* job.h - the jobs of the worker thread: their inputs and their outputs.
  *
- * A module fills in a job, the loop gives it to the worker, and the module receives it when it has
- * ended. A job's inputs are borrowed until the job ends; its outputs are given to the caller.
+ * A module fills in a job, the loop gives it to the worker, and the module gets the job back when
+ * it has ended. The job borrows its inputs until it ends. The module owns the outputs.
  */
 #ifndef AGENT_JOB_H
 #define AGENT_JOB_H
@@ -20,48 +20,52 @@ struct slices;       /* agent/sums/slices.h defines it */
 struct stage_output; /* model/stage.h defines it */
 
 enum job_kind {
-	JOB_PREPARE,  /* make prepare.stage the node's stage; with a folder, JOB_RESTORE follows. If
-		       * the folder's file cannot be used, the node keeps its present stage, and
-		       * the job is `refused` */
-	JOB_LOAD,     /* take weights and moments from the standby copy of the same stage */
-	JOB_RESTORE,  /* read weights and moments from the checkpoint of `iteration` in `folder` */
-	JOB_MIX,      /* add a neighbour's weights and moments to the stage's */
-	JOB_MEASURE,  /* set the gradient to zero; measure the times; hash */
-	JOB_TASK,     /* run a task of a microbatch, or of a validation microbatch */
-	JOB_ZERO,     /* set the gradient to zero */
-	/* Encode the gradient as parts of `slices`; `bodies` gets the parts for other nodes. */
+	/* Make prepare.stage the node's stage. If `folder` is set, JOB_RESTORE follows. If the file
+	 * in `folder` cannot be used, the node keeps its present stage, and the job is
+	 * `refused`. */
+	JOB_PREPARE,
+	JOB_LOAD,    /* copy weights and moments from the standby copy of the same stage */
+	JOB_RESTORE, /* read weights and moments from the checkpoint of `iteration` in `folder` */
+	JOB_MIX,     /* add a neighbouring stage's weights and moments to the stage's */
+	JOB_MEASURE, /* zero the gradient; time a forward and a backward pass; hash the weights */
+	JOB_TASK,    /* run a task of a microbatch, or of a validation microbatch */
+	JOB_ZERO,    /* zero the gradient */
+	/* Encode the gradient as parts of `slices`; `bodies` gets the parts for the other
+	 * replicas. */
 	JOB_GRADIENT,
-	JOB_SUM,      /* add the nodes' parts (slices_sum); `bodies` gets a copy of the sum */
-	JOB_NORM,     /* decode `slices` into the staging buffer, and sum its squares */
-	JOB_STEP,     /* AdamW with the staging buffer of `slices`; gradient to zero; hash */
-	JOB_STACK,    /* take the standby copy's layers (stage_stack); gradient to zero; hash */
-	JOB_STATE,    /* copy a part of weights and moments to out (3, P) */
-	/* The next two jobs work on the standby copy. */
-	JOB_KEEP,  /* allocate a copy of prepare.stage; MSG_NO_STAGE: free the copy */
-	JOB_FOLLOW /* store pieces in the copy, and then step it if `slices` is set */
+	JOB_SUM,  /* add all replicas' parts (slices_sum); `bodies` gets a copy of the sum */
+	JOB_NORM, /* decode `slices` into the staging buffer, and compute its sum of squares */
+	/* Make an AdamW step with the staging buffer of `slices`; zero the gradient; hash. */
+	JOB_STEP,
+	/* Replace layers by those of the standby copy (stage_stack); zero the gradient; hash. */
+	JOB_STACK,
+	JOB_STATE, /* copy a part of weights and moments to `out` (3, P) */
+	/* The last two jobs work on the standby copy. */
+	JOB_KEEP,  /* allocate a standby copy of prepare.stage; MSG_NO_STAGE: free the copy */
+	JOB_FOLLOW /* store pieces in the standby copy; then step it if `slices` is set */
 };
 
 /* Part of the jobs PREPARE and KEEP. */
 struct job_prepare {
 	uint8_t stage;
 	bool from_seed; /* PREPARE: the stage must have its initial weights */
-	/* PREPARE: n_corpus paths of the corpus on this machine, each ended by NUL; NULL: the paths
-	 * of compute_setup. */
+	/* PREPARE: n_corpus paths of the corpus files on this machine, each ended by NUL; NULL: the
+	 * paths in compute_setup. */
 	const char *corpus;
 	uint32_t n_corpus;
-	/* Outputs. PREPARE sets all of them; KEEP sets only those marked with KEEP. */
+	/* Outputs. PREPARE sets all of them. KEEP sets only those whose comment names KEEP. */
 	size_t parameters;  /* output of PREPARE and KEEP: number of parameters P */
 	size_t activation;  /* output: floats of an activation, B * T * C */
-	bool takes_encoded; /* output: stage_takes_encoded */
-	size_t stage_bytes; /* output: bytes of the machine's memory that the stage takes */
-	/* Output of PREPARE and KEEP: bytes left on the device afterwards; 0: unknown. */
+	bool takes_encoded; /* output: stage_takes_encoded of the stage */
+	size_t stage_bytes; /* output: size of the stage in the machine's memory, bytes */
+	/* Output of PREPARE and KEEP: free bytes on the device after the job; 0: unknown. */
 	uint64_t device_free_bytes;
 };
 
-/* MIX: adds weight * state to the stage's weights and moments. If `first` is set, it replaces them
- * by weight * state. */
+/* MIX: adds weight * state to the stage's weights and moments. `first`: replaces them by weight *
+ * state. */
 struct job_mix {
-	const float *state; /* (3, P) a neighbour's weights and moments */
+	const float *state; /* (3, P) weights and moments of a neighbouring stage */
 	float weight;
 	bool first;
 };
@@ -70,21 +74,23 @@ struct job_mix {
 struct job_task {
 	enum task_kind kind; /* kind of the task; TASK_EVALUATE is not used */
 	bool evaluate;
-	bool count; /* the task adds to the gradient */
+	bool count; /* the task's gradient counts: it is added to the stage's gradient */
 	uint32_t slot, shard;
-	/* Position of the microbatch in the shard's data. If `evaluate` is set: in the validation
-	 * data. */
+	/* Position of the microbatch in the shard's data, or in the validation data if `evaluate`
+	 * is set. */
 	uint64_t position;
-	struct tensor_bytes in; /* NULL: the task reads tokens */
-	/* The input that the next task will probably have, and its owner, of which the job is a
-	 * user; NULL: none. Each input has a number (stage_task). */
+	struct tensor_bytes in; /* input of the task; `at` NULL: the task reads tokens */
+	/* The expected input of the next task, and its owner; NULL: none. The job is a user of the
+	 * owner. The numbers identify the inputs (stage_task). */
 	struct tensor_bytes next;
 	struct body *next_owner;
 	uint64_t in_number, next_number;
-	/* The caller sets the codec. Output: the bytes, malloc, given; NULL: none. */
+	/* The caller sets the codec. Output: bytes from malloc, which the caller owns; `at` NULL:
+	 * none. */
 	struct tensor_bytes out;
-	bool leaves; /* the output is given as `leaving`, on its way from the device */
-	struct stage_output *leaving; /* output, given; NULL: none */
+	/* The output is given as `leaving`, while the device still copies it to the host. */
+	bool leaves;
+	struct stage_output *leaving; /* output, owned by the caller; NULL: none */
 	float loss;                   /* output of TASK_LOSS */
 };
 
@@ -97,18 +103,19 @@ struct job_step {
 /* Part of the job FOLLOW. */
 struct job_follow {
 	const float *state; /* (3, P) fetched weights and moments */
-	const bool *fresh;  /* (pieces) true for the pieces to store in the copy; NULL: none */
-	bool whole;         /* the copy is complete after this job, so the job hashes it */
+	/* (pieces) true for each piece that the job stores in the copy; NULL: none. */
+	const bool *fresh;
+	bool whole; /* the job completes the copy, and therefore hashes it */
 };
 
 enum { STATE_PART = 4 << 20 };
 
 /* STATE: a large stage is copied by several jobs, between which tasks run. The first job allocates
- * `out`, and the caller gives `out` and `copied` to each later one. */
+ * `out`. The caller hands `out` and `copied` on to each later job. */
 struct job_state {
-	size_t most;   /* numbers of each array to copy in this job: at least STATE_PART */
-	size_t copied; /* numbers of each array that earlier jobs, or this one, have copied */
-	bool whole;    /* output: all numbers are copied */
+	size_t most;   /* most floats of each array that this job copies, at least STATE_PART */
+	size_t copied; /* floats of each array that are copied so far; each job adds to it */
+	bool whole;    /* output: all floats are copied */
 };
 
 /* Outputs of MEASURE. */
@@ -126,30 +133,30 @@ struct job {
 	struct job_follow follow;
 	struct job_state state;
 	struct job_measured measured;
-	/* PREPARE, RESTORE: the run's folder; NULL: no checkpoint is read. */
+	/* PREPARE, RESTORE: the folder of the run's checkpoints; NULL: no checkpoint is read. */
 	const char *folder;
-	/* Iteration of the job (PREPARE, RESTORE, STEP, FOLLOW); LOAD only passes the iteration
-	 * through. */
+	/* PREPARE, RESTORE, STEP, FOLLOW: iteration of the job. LOAD does not use it; assign.c
+	 * reads it after the job. */
 	uint64_t iteration;
-	/* PREPARE, RESTORE: hash that the file must have; MIX: hash that the neighbour's weights
-	 * must have; 0: unknown. */
+	/* The hash that the weights must have, of the file (PREPARE, RESTORE) or of the neighbour
+	 * (MIX); 0: unknown. */
 	uint64_t expected_hash;
 	bool of_copy;           /* NORM, STATE: the job works on the standby copy */
 	bool for_checkpoint;    /* STATE: the output is for a checkpoint (save.c) */
-	struct slices *slices;  /* slices of the gradient (GRADIENT, SUM, NORM, STEP, FOLLOW) */
+	struct slices *slices;  /* GRADIENT, SUM, NORM, STEP, FOLLOW: slices of the gradient */
 
 	/* ---- outputs ---- */
 	int rc; /* 0, or an error that err describes */
 	struct error err;
-	bool refused; /* rc is the fault of the input: a file, or a neighbour's state */
+	bool refused; /* the cause of rc is the input: a file, or a neighbour's weights */
 	int64_t began_us, ended_us; /* when the job began and ended, monotonic clock */
-	/* Output of STATE (3, P); malloc, given; NULL: none. */
+	/* Output of STATE (3, P), from malloc; the caller owns it. NULL: none. */
 	float *out;
-	/* (slices_count) output of GRADIENT: the encoded slices, except this node's own. Output of
-	 * SUM: the encoded sum of this node's own slice. Each slice and the array: malloc,
-	 * given. */
+	/* (slices_count) Output of GRADIENT: the encoded slices, except this node's own. Output of
+	 * SUM: the encoded sum of this node's slice, and NULL for the others. The caller owns the
+	 * array and each slice, all from malloc. */
 	void **bodies;
-	double sum_squares; /* output of NORM: sum of the squares of the gradient's sum */
+	double sum_squares; /* output of NORM: sum of squares of the summed gradient */
 	uint64_t hash;      /* output of MEASURE, STEP, STACK, FOLLOW: hash of the weights */
 };
 

@@ -7,7 +7,8 @@
 #include "base/tensor_format.h"
 
 struct progress {
-	uint64_t iteration; /* number of the present iteration: committed + 1; 0: none */
+	/* Number of the present iteration, which follows the last committed one; 0: none. */
+	uint64_t iteration;
 	uint64_t epoch;     /* epoch of the plan that the iteration follows */
 	uint32_t per_shard; /* microbatches of each data shard in the iteration */
 	uint64_t position;  /* position of the iteration's first microbatch in every data shard */

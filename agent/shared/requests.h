@@ -6,9 +6,10 @@
 #include <stdint.h>
 
 struct requests {
-	bool look_again;  /* the loop looks again at tensors that arrived early */
-	bool zero;        /* the worker zeroes the gradient, because its attempt is void */
-	bool step;        /* the worker applies `commit` to the weights */
+	bool look_again; /* the loop checks again whether tensors that arrived early can be used */
+	/* The worker zeroes the gradient, because the attempt that computed it is void. */
+	bool zero;
+	bool step;        /* the worker makes the optimizer's step of the last COMMIT */
 	uint32_t hang_ms; /* milliseconds for which an injected fault suspends the process */
 };
 

@@ -1,5 +1,5 @@
-/* route.c - checks routes from messages and converts them to tasks.
- * Other modules get only checked routes, so they need no range checks. */
+/* route.c - checks routes from messages and converts them to tasks. Other modules get only checked
+ * routes, so they need no range checks. */
 #include "agent/shared/route.h"
 
 #include <assert.h>

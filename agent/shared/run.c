@@ -1,4 +1,4 @@
-/* run.c - computes the emulated times of a run. WELCOME gives them for activations in fp32. */
+/* run.c - computes the emulated times of transfers. WELCOME gives them for activations in fp32. */
 #include "agent/shared/run.h"
 
 double run_delay_s(const struct run *r, enum tensor_format wire, uint16_t to)

@@ -1,4 +1,5 @@
-/* run.h - what the WELCOME of the controller says of a run. join.c writes it, others read it. */
+/* run.h - what the agent knows of a run from the controller's WELCOME. join.c writes it, other
+ * modules read it. */
 #ifndef AGENT_RUN_H
 #define AGENT_RUN_H
 
@@ -17,20 +18,21 @@ struct emulated_times {
 };
 
 struct run {
-	/* False: the agent is in no run. State of its previous run may stay until the worker is
-	 * idle. */
+	/* False: the agent is in no run. The state of its previous run may remain until the worker
+	 * is idle. */
 	bool welcomed;
 	/* The controller's WELCOME; its arrays are in `times`, and its corpus is not kept. */
 	struct msg_welcome welcome;
 	struct emulated_times times;
 	struct route_limits limits;
 	struct model_config config;
-	/* (n_stages) encodings of sums, for fp32; REDUCE names the format that is used. */
+	/* (n_stages) for each stage, how the sums of its gradient are encoded. The format here is
+	 * fp32; the order REDUCE names the format to use. */
 	struct sum_codec *sum_codecs;
 };
 
-/* Returns the emulated time, s, of sending an activation in this format, without the time scale and
- * without faults; 0: times are not emulated. */
+/* Returns the emulated time of sending an activation in this format to a node, s, without the time
+ * scale and faults. 0: times are not emulated. */
 double run_delay_s(const struct run *r, enum tensor_format wire, uint16_t to);
 
 #endif

@@ -1,4 +1,4 @@
-/* tell.c - encodes and sends messages to the controller, and requests the end of the agent. */
+/* tell.c - encodes and sends messages to the controller, and requests that the agent ends. */
 #include "agent/shared/tell.h"
 
 #include <errno.h>
@@ -11,10 +11,10 @@
 
 enum {
 	LOG_EVERY_US = 1000000,
-	LEAVE_US = 1000000, /* time that the last message has to be acknowledged */
-	/* LEAVE_US grows to this multiple of the link's timeout if that is longer. */
+	LEAVE_US = 1000000, /* time that the controller has to acknowledge the last message */
+	/* If this multiple of the link's timeout is longer than LEAVE_US, it replaces LEAVE_US. */
 	LEAVE_TIMES = 3,
-	LINGER_US = 30000 /* time for acknowledgements of received messages to leave */
+	LINGER_US = 30000 /* time in which acknowledgements of received messages can still leave */
 };
 
 void tell_controller(struct tell *t, struct msg *m, enum post_flags flags, int64_t now_us)
@@ -117,7 +117,7 @@ void tell_turn(struct tell *t, int64_t now_us)
 	tell_controller(t, &m, POST_RELIABLE, now_us);
 }
 
-/* Returns true if a clock can have this value. Sums with it cannot overflow. */
+/* Returns true if the value is plausible for a clock. Sums of two such values cannot overflow. */
 static bool is_clock(int64_t us)
 {
 	return us >= -INT64_MAX / 8 && us <= INT64_MAX / 8;

@@ -1,7 +1,7 @@
 /* tell.h - the connection to the controller: messages, reports of trouble, lines of the log.
  *
  * Every module that reports something uses struct tell, which calls no other module. tell_last
- * requests the end of the agent; the loop carries it out once the controller has received all
+ * requests that the agent ends. The loop ends the agent once the controller has received all
  * messages.
  */
 #ifndef AGENT_TELL_H
@@ -17,32 +17,32 @@
 /* Warnings and errors that have not been sent to the controller yet. */
 struct log_lines {
 	struct msg_log list[8]; /* (n) the oldest first */
-	/* Number of lines in the list, and number of further lines that did not fit and were
-	 * dropped. */
+	/* n lines are in the list. `dropped` counts further lines that did not fit. */
 	uint32_t n, dropped;
 	int64_t next_us;        /* when the next line may be sent */
 };
 
-/* Counts of messages, to which all modules add. */
+/* Counts of messages. All modules increment them. */
 struct tally {
 	uint64_t sequence; /* number of the newest message sent to any process */
 	uint64_t refused;  /* number of received messages that are invalid or unexpected */
-	uint64_t dropped;  /* number of messages that arrived too late or could not be sent */
+	/* Number of messages that arrived too late to be used, or that could not be sent. */
+	uint64_t dropped;
 };
 
-/* The end of the process. */
+/* When and how the process ends. */
 struct ending {
 	bool leaving;
 	int status; /* exit status of the process */
-	/* The process ends at this time even if messages are unacknowledged. */
+	/* The process ends at this time at the latest, even if messages are unacknowledged. */
 	int64_t leave_by_us;
 	int64_t leave_from_us; /* the process does not end before this time */
-	/* A draining agent leaves at this time if the controller has not sent STOP by then; 0: the
-	 * agent does not drain. */
+	/* Time at which a draining agent leaves even if the controller has not sent STOP; 0: the
+	 * agent is not draining. */
 	int64_t drain_by_us;
 };
 
-/* The clock of the controller, as its PING gives it. */
+/* The clock of the controller. Its PING reports the offset. */
 struct controller_clock {
 	int64_t offset_us; /* the agent's clock + offset_us = the controller's clock */
 	bool is_measured;
@@ -60,10 +60,11 @@ struct tell {
 	struct ending end;
 };
 
-/* Numbers, encodes and sends *m with its body. A RELIABLE message that cannot be sent is counted as
- * dropped and logged. */
+/* Numbers, encodes and sends *m with its body. If a RELIABLE message cannot be sent, it is logged
+ * and counted as dropped. */
 void tell_controller(struct tell *t, struct msg *m, enum post_flags flags, int64_t now_us);
-/* Sends and logs a TROUBLE message with this text. fatal: the agent then ends with status 1. */
+/* Logs the text and sends it to the controller in a TROUBLE message. fatal: the agent then ends
+ * with status 1. */
 void tell_trouble(struct tell *t, bool fatal, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Logs a warning or an error, and keeps it for the controller. */
@@ -72,16 +73,19 @@ void tell_log(struct tell *t, enum log_level level, const char *format, ...)
 /* Sends the oldest line kept by tell_log, but at most one in a second. Call it once a controller
  * has admitted the agent. */
 void tell_turn(struct tell *t, int64_t now_us);
-/* Lets the agent drain: heartbeats announce that it leaves, and the controller sends STOP when the
- * agent may leave. Returns false if the agent drains already, or if there is no controller. */
+/* Begins to drain: heartbeats announce that the agent will leave, and the controller sends STOP
+ * when the agent may leave. Returns false if the agent is already draining, or has no
+ * controller. */
 bool tell_drain(struct tell *t, uint32_t notice_s, int64_t now_us);
 /* Takes the controller's clock from its PING. */
 void tell_set_clock(struct tell *t, const struct msg_ping *ping);
-/* Converts a time of this agent's clock to the controller's clock, or back; 0: unknown. */
+/* These functions convert a time of this agent's clock to the controller's clock, and back; 0:
+ * unknown. */
 int64_t tell_to_controller_us(const struct tell *t, int64_t own_us);
 int64_t tell_from_controller_us(const struct tell *t, int64_t controller_us);
-/* Requests the end of the agent with this exit status, once all messages are acknowledged, or after
- * LEAVE_US or three timeouts of the link. A second call changes nothing. */
+/* Requests that the agent ends with this exit status, once the controller has acknowledged all
+ * messages. The agent waits for them at most LEAVE_US, or three timeouts of the link if that is
+ * longer. A second call changes nothing. */
 void tell_last(struct tell *t, int status, int64_t now_us);
 
 #endif

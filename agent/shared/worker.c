@@ -1,5 +1,5 @@
-/* worker.c - the thread that computes, and the pipe that reports the end of its job.
- * The main loop polls the pipe, so it never waits for a computation. */
+/* worker.c - the thread that computes, and the pipe that signals the end of its job. The main loop
+ * polls the pipe, so the loop never waits for a computation. */
 #include "agent/shared/worker.h"
 
 #include <assert.h>
@@ -20,7 +20,7 @@ struct worker {
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	int fd;
-	bool busy; /* the main loop's own flag that a job runs; the thread does not use it */
+	bool busy; /* a job runs; only the main loop uses this flag, so it needs no lock */
 	/* These fields are protected by the lock. */
 	bool quit, wanted, done;
 	void (*work)(void *context, void *job);
@@ -33,7 +33,7 @@ static void *run_jobs(void *argument)
 	const uint64_t one = 1;
 
 	pthread_setname_np(pthread_self(), w->name);
-	/* On Linux a nice value is that of one thread, so this call slows only the worker. */
+	/* On Linux a nice value belongs to one thread, so this call affects only the worker. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), getpriority(PRIO_PROCESS, 0) + 5);
 	pthread_mutex_lock(&w->lock);
 	for (;;) {

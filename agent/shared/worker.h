@@ -1,8 +1,8 @@
 /* worker.h - a thread that runs jobs, one at a time.
  *
- * The main loop must never wait for a matrix product. It hands a job over and continues to poll;
- * worker_fd becomes readable when the job has ended. Between worker_start and worker_finished the
- * job and all memory that it points to belong to the worker.
+ * The main loop must never wait for a matrix product. It hands a job to the thread and continues to
+ * poll. worker_fd becomes readable when the job has ended. Between worker_start and worker_finished
+ * the job and all memory that it points to belong to the thread.
  */
 #ifndef AGENT_WORKER_H
 #define AGENT_WORKER_H
@@ -13,9 +13,9 @@
 
 struct worker; /* opaque */
 
-/* Gives *out (worker_free). name: the thread's name, at most 15 characters, borrowed; the system's
- * tools show it. The thread runs at a nice value 5 above the caller's, so that the main loop and
- * its heartbeats run first. -EAGAIN, -EMFILE, -ENOMEM from the kernel. */
+/* Gives *out (worker_free). name: the thread's name, at most 15 characters, borrowed; tools such as
+ * top show it. The thread's nice value is 5 above the caller's, so that the main loop and its
+ * heartbeats run first. -EAGAIN, -EMFILE, -ENOMEM: errors of the kernel. */
 int worker_new(struct worker **out, const char *name, struct error *err);
 /* Waits until the running job ends, and frees the worker. NULL is allowed. */
 void worker_free(struct worker *w);

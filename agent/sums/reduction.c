@@ -1,6 +1,7 @@
 /* reduction.c - runs one reduction at a time through the states of reduction.h. reduction_next_job
- * gives the job of the present state; reduction_job_done sends its result and enters the next
- * state. A newer attempt drops everything except the gradient, which the worker holds.
+ * gives the worker's job of the present state. reduction_job_done sends the job's result and enters
+ * the next state. A newer attempt drops all results of the older one, but not the gradient, which
+ * belongs to the stage.
  */
 #include "agent/sums/reduction.h"
 
@@ -15,7 +16,7 @@
 struct reduction {
 	struct slices *slices; /* slices of the reduction; NULL: none is under way */
 	enum reducing standing;
-	/* (n_copies) holders of standby copies, which also get the sum. */
+	/* (n_copies) nodes that have a standby copy of the stage; they also get the sum */
 	uint16_t copies[MSG_NODES];
 	uint32_t n_copies;
 	uint32_t counts; /* number of gradients that the queue had counted at the last check */
@@ -76,8 +77,8 @@ static bool is_older_slice(const struct parcel *p, const void *context)
 	       p->head.attempt < slices_attempt(r);
 }
 
-/* Refuses an invalid order, answers an order whose reduction is done, and begins a newer
- * reduction. */
+/* Begins the reduction of a new order. If that reduction is already done, repeats the report.
+ * Refuses an invalid order. */
 void reduction_begin(struct reduction *x, const struct msg_reduce *m, uint32_t counts,
 		     int64_t now_us)
 {
@@ -128,8 +129,8 @@ void reduction_begin(struct reduction *x, const struct msg_reduce *m, uint32_t c
 	x->uses.tell->tally.dropped += delay_queue_drop(x->uses.delay_queue, is_older_slice, r);
 }
 
-/* Adds the slice's emulated time to *due, and sends the slice at *due. A node therefore sends the
- * slices of a phase one after another. Drops one user of the body. */
+/* Adds the slice's emulated transfer time to *due, and lets the slice leave at that time. A node
+ * thus sends the slices of a phase one after another. Drops one user of the body. */
 static void send_slice(struct reduction *x, enum tensor_kind kind, uint32_t slice, uint16_t to,
 		       struct body *body, int64_t now_us, int64_t *due)
 {
@@ -150,8 +151,8 @@ static void send_slice(struct reduction *x, enum tensor_kind kind, uint32_t slic
 	links_send(x->uses.links, to, &head, body, now_us, *due);
 }
 
-/* Sends each other replica its part of the gradient. Each node begins with the next replica in the
- * order, so that not all nodes send to the same one first. */
+/* Sends each other replica its part of the gradient. Each node begins with the replica after itself
+ * in the order. Otherwise all nodes would send to the first replica at the same time. */
 static void send_parts(struct reduction *x, void **bodies, int64_t now_us)
 {
 	uint32_t n = slices_count(x->slices), mine = slices_mine(x->slices);
@@ -186,7 +187,8 @@ static void send_sums(struct reduction *x, void **bodies, int64_t now_us)
 	body_drop(body);
 }
 
-/* The answer changes only when the queue has counted another gradient. */
+/* Returns false if the count has not changed since the last call, because the caller's check would
+ * have the same result. */
 bool reduction_asks_for_count(struct reduction *x, uint64_t iteration, uint32_t counts)
 {
 	if (x->standing != REDUCE_COUNTING || x->counts == counts)

@@ -56,18 +56,19 @@ struct reduction_uses {
 	struct delay_queue *delay_queue;
 };
 
-struct reduction *reduction_new(const struct reduction_uses *uses); /* reduction_free */
+struct reduction *reduction_new(const struct reduction_uses *uses); /* freed by reduction_free */
 void reduction_free(struct reduction *r);  /* NULL is allowed */
 
-/* counts: as in reduction_asks_for_count. */
+/* Handles an order to reduce (MSG_REDUCE). Reports an invalid order. counts: as in
+ * reduction_asks_for_count. */
 void reduction_begin(struct reduction *x, const struct msg_reduce *m, uint32_t counts,
 		     int64_t now_us);
 void reduction_forget(struct reduction *x);
-/* Takes a piece of a part or a sum. 0: stored, or too late; -EAGAIN: too early; -EINVAL; -EBADMSG:
- * as slices_put_part. */
+/* Stores a piece of a part or a sum. Returns 0: stored, or too late and ignored. -EAGAIN: the piece
+ * belongs to a reduction that has not begun here. -EINVAL, -EBADMSG: as slices_put_part. */
 int reduction_put(struct reduction *x, const struct msg *m);
-/* Returns true if the reduction needs to know that all gradients of this node are counted. The
- * caller then checks this, and calls reduction_counted if all are counted. counts: number of
+/* Returns true if the reduction waits until this node has added all its gradients, and the caller
+ * must check this. If all are added, the caller calls reduction_counted. counts: number of
  * gradients that this node's queue has counted. */
 bool reduction_asks_for_count(struct reduction *x, uint64_t iteration, uint32_t counts);
 void reduction_counted(struct reduction *x, int64_t now_us);
@@ -77,7 +78,7 @@ void reduction_job_done(struct reduction *x, struct job *job, int64_t now_us);
 bool reduction_ready(const struct reduction *x, uint64_t iteration, uint32_t attempt);
 /* Returns the slices of the reduction; NULL: no reduction. */
 struct slices *reduction_slices(const struct reduction *x);
-/* Returns a node from which a part or a sum is missing; -1: none. */
+/* Returns a node whose part or sum has not arrived completely; -1: none. */
 int reduction_awaits(const struct reduction *x);
 
 #endif

@@ -1,8 +1,8 @@
 /* slices.c - stores the parts and sums of a stage's gradient, and adds the parts of one slice.
  *
- * Parts are added in ascending order of node, not in order of arrival. Float addition is not
- * associative, and the replicas must get the same bits. A piece is copied to its place on arrival;
- * spans record the bytes received, so that each byte is taken exactly once.
+ * Parts are added in ascending order of their nodes, not in order of arrival. Float addition is not
+ * associative, and all replicas must get the same bits. An arriving piece is copied to its place at
+ * once. `struct spans` records the bytes received, so that no byte is stored twice.
  */
 #include "agent/sums/slices.h"
 
@@ -16,10 +16,11 @@
 #include "model/hash.h"
 #include "model/stage.h"
 
-/* Limit of separate ranges in struct spans. Pieces arrive nearly in order, so few are needed. */
+/* Limit of the ranges in a struct spans. Pieces arrive nearly in order, so a correct sender needs
+ * few. */
 enum { SPANS_MOST = 256 };
 
-/* Bytes that a thread hashes at a time, a multiple of a leaf of the hash. */
+/* Bytes that a thread hashes at a time: a multiple of the size of a leaf in the hash tree. */
 #define HASH_UNIT ((size_t)16 * HASH_BATCH)
 
 /* The bytes of an encoded slice that have arrived: ascending ranges that do not touch. */
@@ -37,13 +38,16 @@ struct slices {
 	size_t floats;        /* number of parameters P */
 	struct sum_codec codec;
 	float *staging;       /* (P) the decoded sums */
-	unsigned char *sums;  /* the encoded sums; in fp32 the staging buffer itself */
+	/* The encoded sums of all slices; in fp32 this is the staging buffer itself. */
+	unsigned char *sums;
 	size_t *sum_at;       /* (n + 1) offset in `sums` at which each slice's sum begins */
-	unsigned char *parts; /* (n, bytes of this node's slice) encoded parts in order of node */
-	struct spans *part_spans; /* (n) bytes received of each node's part */
-	struct spans *sum_spans;  /* (n) bytes received of each slice's sum */
-	bool *part_in;            /* (n) true if the whole part of the node has arrived */
-	bool *sum_in;             /* (n) true if the whole sum of the slice has arrived */
+	/* (n, bytes of this node's slice) the nodes' encoded parts of this node's slice, in order
+	 * of node. */
+	unsigned char *parts;
+	struct spans *part_spans; /* (n) for each node, the bytes of its part that have arrived */
+	struct spans *sum_spans;  /* (n) for each slice, the bytes of its sum that have arrived */
+	bool *part_in;            /* (n) for each node, true if its whole part has arrived */
+	bool *sum_in;             /* (n) for each slice, true if its whole sum has arrived */
 	uint32_t n_parts, n_sums;
 	uint64_t *hashes;     /* (n) hashes of the slices' sums */
 	uint16_t nodes[];     /* (n) the replicas, ascending */
@@ -77,8 +81,8 @@ static int make_sums(struct slices *r)
 	return r->staging && r->sums ? 0 : -ENOMEM;
 }
 
-/* Makes the slices of a reduction, without the buffers that a standby copy does not need. -EINVAL:
- * the nodes do not ascend. */
+/* Makes the slices of a reduction, but not the buffers for parts, which a standby copy does not
+ * need. -EINVAL: the nodes do not ascend. */
 static int make_slices(struct slices **out, uint64_t iteration, uint32_t attempt,
 		       const uint16_t *nodes, uint32_t n, size_t floats,
 		       const struct sum_codec *codec)
@@ -205,7 +209,8 @@ size_t slices_bytes(const struct slices *r, uint32_t slice)
 
 /* ---- work in blocks, by several threads ---- */
 
-/* Work that several threads share: it consists of n units, of which `next` is the next to begin. */
+/* Work that several threads share. It has n units; each thread takes the unit `next` and increments
+ * `next`. */
 struct work {
 	void (*unit)(struct work *w, size_t unit, float *scratch);
 	size_t n;
@@ -214,8 +219,8 @@ struct work {
 	struct codec codec;
 	const struct sum_block *blocks;
 	size_t from;           /* first float of the slice */
-	const float *gradient; /* when encoding: the floats */
-	unsigned char *bytes;  /* when encoding: the result; when decoding: the input */
+	const float *gradient; /* encoding: the floats to encode */
+	unsigned char *bytes;  /* encoding: the result; decoding: the input */
 	unsigned char *digests;
 	double squares;
 };
@@ -239,7 +244,7 @@ static void do_work(struct work *w, struct pool *pool)
 		take_units(w, 0, 1);
 }
 
-/* Does the work for each block of a slice. */
+/* Runs w->unit for each block of a slice. pool NULL: in the caller's thread. */
 static void do_blocks(struct work *w, uint32_t slice, struct pool *pool)
 {
 	struct sum_block *blocks;
@@ -303,7 +308,9 @@ static int insert_span(struct spans *s, uint32_t at, size_t from, size_t to)
 	return 0;
 }
 
-/* Records [from, to), which must be new, and merges it with the spans that it touches. */
+/* Records that the bytes [from, to) have arrived. Merges the range with the spans that it touches.
+ * -EALREADY: all were recorded before; -EINVAL: a part of them was recorded before, or there are
+ * too many spans. */
 static int add_span(struct spans *s, size_t from, size_t to)
 {
 	uint32_t at = s->n; /* the first span that begins after `from` */
@@ -331,8 +338,8 @@ static int add_span(struct spans *s, size_t from, size_t to)
 	return 0;
 }
 
-/* Returns the unit of which every piece must have a whole number. In fp32 it is a float, so that
- * the caller can check the floats of each piece. */
+/* Returns the unit of a piece: its offset and its length must be multiples of the unit. In fp32 the
+ * unit is a float, so that the caller can check the floats of each piece. */
 static size_t unit_of(const struct slices *r)
 {
 	return is_fp32(r) ? sizeof(float) : 1;
@@ -359,8 +366,8 @@ static int put_piece(const struct slices *r, struct spans *s, unsigned char *to,
 	return 0;
 }
 
-/* Checks the scales of a whole slice from another node. Drops the slice if no correct computation
- * gives these scales. */
+/* Checks the scales in an encoded slice that has arrived completely. If no correct computation
+ * gives these scales, drops the received bytes, so that the slice can be sent again. */
 static int check_slice(const struct slices *r, struct spans *s, const unsigned char *encoded,
 		       uint32_t slice)
 {
@@ -401,7 +408,8 @@ bool slices_parts_in(const struct slices *r)
 	return r->n_parts == r->n;
 }
 
-/* Adds the parts of a block, and encodes their sum. All of the block stays in the cache. */
+/* Adds all replicas' parts of one block, and encodes the sum. A block is small enough to stay in
+ * the cache. */
 static void sum_block(struct work *w, size_t unit, float *scratch)
 {
 	const struct slices *r = w->r;
@@ -454,8 +462,8 @@ int slices_put_sum(struct slices *r, uint16_t from, uint32_t slice, uint64_t off
 		return -EALREADY;
 	sum = r->sums + r->sum_at[slice];
 	rc = put_piece(r, &r->sum_spans[slice], sum, slice, offset, body, bytes, &all);
-	/* A standby copy need not check the sum, because the replicas report a sum that is not
-	 * finite. */
+	/* The node checks the scales only if it is a replica. The holder of a standby copy need
+	 * not, because the replicas report a sum that is not finite. */
 	if (rc == 0 && all && r->mine != UINT32_MAX)
 		rc = check_slice(r, &r->sum_spans[slice], sum, slice);
 	if (rc == 0 && all) {
@@ -507,7 +515,7 @@ static size_t hash_units(const struct slices *r, uint32_t slice)
 	return (n * sizeof(float) + HASH_UNIT - 1) / HASH_UNIT;
 }
 
-/* Returns the size of the digests of a slice's leaves. */
+/* Returns the bytes of the digests of all leaves of a slice. */
 static size_t digests_bytes(const struct slices *r, uint32_t slice)
 {
 	size_t from, n;
@@ -516,8 +524,8 @@ static size_t digests_bytes(const struct slices *r, uint32_t slice)
 	return hash_leaves(n * sizeof(float)) * HASH_DIGEST;
 }
 
-/* Hashes the leaves of a unit. Unit 0 computes the sum of squares instead: it cannot be divided, so
- * it begins first. */
+/* Hashes the leaves of a unit. Unit 0 is the sum of squares instead. It cannot be divided among
+ * threads, so it begins first. */
 static void hash_unit(struct work *w, size_t unit, float *scratch)
 {
 	const struct slices *r = w->r;

@@ -1,5 +1,5 @@
-/* body.c - counts the users of a tensor's bytes. Without it each user would need a copy, and copies
- * of tensors take most of an agent's processor time. */
+/* body.c - counts the users of a tensor's bytes. Without the count each user would need a copy, and
+ * copying tensors would take most of an agent's processor time. */
 #include "agent/tensors/body.h"
 
 #include <stdlib.h>

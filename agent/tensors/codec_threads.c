@@ -1,5 +1,5 @@
 /* codec_threads.c - a queue of jobs and the threads that run them. Encoding a tensor of 33 MB takes
- * ten milliseconds, in which the event loop would miss heartbeats and orders. */
+ * ten milliseconds. In the event loop this would delay heartbeats and orders. */
 #include "agent/tensors/codec_threads.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ struct entry {
 
 struct codec_threads {
 	struct worker *workers[CODEC_THREADS];
-	/* All jobs that the caller has not taken yet, in the order of adding. */
+	/* The jobs that the caller has not taken yet, in the order in which they were added */
 	struct entry *first, **end;
 	unsigned n;
 };
@@ -59,7 +59,8 @@ void codec_threads_fds(const struct codec_threads *t, int fds[CODEC_THREADS])
 		fds[i] = t ? worker_fd(t->workers[i]) : -1;
 }
 
-/* Copies and checks floats piece by piece: a piece is still in the cache when it is checked. */
+/* Joins the pieces of a message to floats, and checks the floats of each piece while they are still
+ * in the cache. */
 static void join_floats(struct codec_job *j)
 {
 	size_t skip = j->skip_bytes, joined = 0, checked = 0;
@@ -172,7 +173,7 @@ uint32_t codec_threads_decoding(const struct codec_threads *t)
 	return n;
 }
 
-/* Returns true if no earlier job of the same link is in the queue. */
+/* Returns true if the queue has no earlier job of the same direction for the same link. */
 static bool is_first_of_link(const struct codec_threads *t, const struct entry *e)
 {
 	for (const struct entry *o = t->first; o != e; o = o->next)

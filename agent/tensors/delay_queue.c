@@ -1,5 +1,5 @@
-/* delay_queue.c - a binary heap of tensors by time of departure. It emulates the delays of a
- * network on one machine. */
+/* delay_queue.c - a binary heap of tensors, ordered by their time of departure. It emulates the
+ * delays of a network on one machine. */
 #include "agent/tensors/delay_queue.h"
 
 #include <assert.h>
@@ -12,7 +12,8 @@
 
 struct place {
 	struct parcel *parcel;
-	uint64_t number; /* order of adding, which decides between equal times */
+	/* Order of adding; decides which of two parcels with equal times leaves first. */
+	uint64_t number;
 };
 
 struct delay_queue {
@@ -32,7 +33,7 @@ size_t parcel_bytes(const struct parcel *p)
 	return p->body ? p->body->bytes : 0;
 }
 
-/* Returns when the parcel may leave the queue. */
+/* Returns when the parcel may leave the queue; INT64_MAX: not before its body is ready. */
 static int64_t leaves_us(const struct parcel *p)
 {
 	return p->body && !p->body->ready ? INT64_MAX : p->due_us;

@@ -13,42 +13,46 @@
 #include "agent/shared/route.h"
 #include "agent/tensors/body.h"
 
-/* A tensor that is held. If head.n_routes is 1, its route is `route`. */
+/* A tensor that waits in the queue. If head.n_routes is 1, its route is the field `route`. */
 struct parcel {
 	uint16_t to;
-	struct msg_tensor head; /* its routes pointer is set when it is sent */
+	struct msg_tensor head; /* its pointer `routes` is set when the message is sent */
 	struct route route;
-	struct body *body; /* owned: one user; NULL: no bytes */
-	size_t gone;       /* bytes of the tensor that were already sent, in pieces */
-	/* When the task had ended and the link was free; the measured delay counts from then. */
+	struct body *body; /* the parcel is one user of the body; NULL: no bytes */
+	/* Bytes of the tensor that were sent so far; slices are sent in pieces. */
+	size_t gone;
+	/* When the tensor's task had ended and the link was free. The measured delay counts from
+	 * this time. */
 	int64_t ready_us;
-	int64_t computed_us; /* when the tensor was computed, or was asked for again */
-	/* When the tensor is due to leave; it leaves later if its body is not ready by then. */
+	int64_t computed_us; /* when the tensor was computed, or requested again */
+	/* Time of departure. The tensor leaves later if its body is not ready by then. */
 	int64_t due_us;
 };
 
-/* Drops the body. */
+/* Removes the parcel as a user of its body. The struct itself is not freed. */
 void parcel_free(struct parcel *p);
-/* Returns the bytes of the tensor. */
+/* Returns the size of the tensor, bytes. */
 size_t parcel_bytes(const struct parcel *p);
 
 struct delay_queue; /* opaque */
 
-struct delay_queue *delay_queue_new(void); /* delay_queue_free */
+struct delay_queue *delay_queue_new(void);     /* freed by delay_queue_free */
 void delay_queue_free(struct delay_queue *h);  /* frees its parcels too; NULL is allowed */
-/* Copies *p and owns its body from now on, also when it fails (-ENOMEM: the body is freed). */
+/* Adds a copy of *p. The queue owns p->body from now on, even after an error. -ENOMEM: the queue
+ * has dropped the body. */
 int delay_queue_add(struct delay_queue *h, const struct parcel *p);
-/* Lets the parcels of this body leave, once the body is ready. */
+/* Records that the body is ready, so that its parcels can leave. */
 void delay_queue_ready(struct delay_queue *h, const struct body *body);
-/* Returns when the first parcel is due; INT64_MAX: none. */
+/* Returns when the first parcel may leave; INT64_MAX: none may. */
 int64_t delay_queue_deadline_us(const struct delay_queue *h);
-/* Removes the first parcel if it is due: 0, and *p owns its body. -EAGAIN: none is due. */
+/* Removes the first parcel if it is due, and gives it to the caller with its body. -EAGAIN: none is
+ * due. */
 int delay_queue_take(struct delay_queue *h, int64_t now_us, struct parcel *p);
-/* Drops the parcels for which `unwanted` is true. Returns their number. */
+/* Drops the parcels for which `unwanted` returns true. Returns their number. */
 size_t delay_queue_drop(struct delay_queue *h,
 			bool (*unwanted)(const struct parcel *p, const void *context),
 			const void *context);
-/* Returns true if `wanted` is true for a parcel. */
+/* Returns true if `wanted` returns true for a parcel in the queue. */
 bool delay_queue_any(const struct delay_queue *h,
 		     bool (*wanted)(const struct parcel *p, const void *context),
 		     const void *context);

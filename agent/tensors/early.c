@@ -1,5 +1,5 @@
-/* early.c - stores the tensors that arrive early, within a share for each peer. Without shares, one
- * fast peer could fill the memory and exclude all other peers. */
+/* early.c - stores the tensors that arrive early. Each peer may fill only its share of the memory.
+ * Otherwise one fast peer could fill all memory and exclude the other peers. */
 #include "agent/tensors/early.h"
 
 #include <assert.h>
@@ -9,16 +9,17 @@
 #include "base/array.h"
 
 enum {
-	SHARE_INPUTS = 8, /* number of inputs that fit in any share */
-	ITERATIONS = 2,   /* number of iterations that a peer may be ahead */
-	INPUTS = 2        /* number of inputs of a visit; each comes from one peer */
+	SHARE_INPUTS = 8, /* every share has room for at least this many inputs */
+	ITERATIONS = 2,   /* every share has room for the tensors of this many iterations */
+	INPUTS = 2        /* a visit has this many inputs, each from one peer */
 };
 #define SHARE_LEAST ((size_t)16 << 20) /* minimum share, in bytes */
 
 struct early {
-	struct early_tensor *list; /* (n) tensors, the oldest first; from == n_peers: dropped */
+	/* (n) tensors, the oldest first. `from` == n_peers marks a dropped tensor. */
+	struct early_tensor *list;
 	size_t n, room;
-	/* Bytes of all stored tensors, and (n_peers) of those of each peer. */
+	/* Bytes of all stored tensors, and (n_peers) bytes of each peer's tensors. */
 	size_t bytes, *bytes_of;
 	size_t most, share;
 	uint32_t n_peers;
@@ -40,7 +41,8 @@ void decoding_end(struct decoding *d, bool is_plausible)
 	decoding_free(d);
 }
 
-/* Releases the message. If a thread still reads the message, its decoding owns it from now on. */
+/* Releases the message of a tensor. While a thread still reads the message, the decoding owns it
+ * instead, and releases it later. */
 static void release(struct early_tensor *t)
 {
 	struct decoding *d = t->decoding;
@@ -59,7 +61,7 @@ static void release(struct early_tensor *t)
 size_t early_share(const struct early_traffic *t, size_t most)
 {
 	size_t input = t->input_bytes + EARLY_PLACE_BYTES;
-	/* Number of messages of the sum, of which the first and the last may be short. */
+	/* Number of messages that carry the sum. The first and the last message may be short. */
 	size_t places = t->sum_bytes / t->piece_bytes + 2;
 	size_t share = ITERATIONS *
 		       (INPUTS * t->visits * input + t->sum_bytes + places * EARLY_PLACE_BYTES);
@@ -97,7 +99,7 @@ void early_bound(struct early *e, size_t room_bytes, size_t share_bytes)
 	e->share = share_bytes;
 }
 
-/* Returns the bytes that each peer has for itself alone. */
+/* Returns the bytes that are reserved for each peer. */
 static size_t own_part(const struct early *e)
 {
 	return e->most / 2 / (e->n_peers ? e->n_peers : 1);

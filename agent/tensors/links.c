@@ -1,7 +1,7 @@
 /* links.c - sends tensors to peers, through an emulated network if the run has one.
  *
- * Every tensor passes through the delay queue, even one that is due at once. Delays, losses,
- * partitions and the wait for a peer without room therefore act in one place.
+ * Every tensor passes through the delay queue, even a tensor that is due at once. Delays, losses,
+ * partitions and the wait for a busy peer therefore act in one place.
  */
 #include "agent/tensors/links.h"
 #include "base/clock.h"
@@ -12,23 +12,28 @@
 #include <string.h>
 
 enum {
-	RETRY_US = 5000,    /* wait before a retry to a peer that is full or cut off */
-	RESEND_US = 200000, /* delay of an injected loss */
+	/* Pause before the next attempt to send to a peer that is cut off or whose buffer is
+	 * full. */
+	RETRY_US = 5000,
+	RESEND_US = 200000, /* delay that an injected loss adds */
 	LOSSES_MOST = 50,
-	/* Delay that an injected fault multiplies if the network is not emulated. */
+	/* Delay on which faults act if the network is not emulated: a fault with factor f adds (f -
+	 * 1) times this delay. */
 	SLOW_LINK_US = 5000,
-	PUMP_MOST = 64,        /* limit of tensors sent in a turn */
+	PUMP_MOST = 64, /* limit of tensors sent in a turn */
 	PUMP_US = 3000, /* after this time a turn sends no more tensors */
-	/* Sums stay for this many iterations, because a standby copy may be late. */
+	/* Waiting sums are dropped after this many iterations. They are kept so long because a
+	 * standby copy may be late. */
 	SUMS_BEHIND = 8,
-	PIECE_BYTES = 2 << 20, /* message size for slices */
-	BIG_BYTES = 256 << 10, /* transfers from this size on show the bandwidth */
-	/* A transfer counts as having waited if the bytes under way before it were more than 1 /
-	 * BEHIND_PART of its own bytes. */
+	PIECE_BYTES = 2 << 20, /* default size of a message with a piece of a slice */
+	BIG_BYTES = 256 << 10, /* only transfers of at least this size measure the bandwidth */
+	/* A transfer waited behind other transfers if the bytes under way before it were more than
+	 * 1 / BEHIND_PART of its own bytes. */
 	BEHIND_PART = 8,
-	/* One in this many outputs to a peer has its signal-to-noise ratio measured. */
+	/* The signal-to-noise ratio is measured for one in this many outputs to a peer. */
 	SNR_EVERY = 64,
-	/* Activations from this size on are encoded and decoded by threads. */
+	/* Threads encode and decode activations of at least this size. The event loop does smaller
+	 * ones. */
 	INLINE_BYTES = 256 << 10
 };
 
@@ -47,7 +52,7 @@ void links_forget_peer(struct links *l, uint16_t node)
 	p->n_probes = 0;
 }
 
-/* Returns the emulated delay of an activation, without losses. */
+/* Returns the delay that is emulated for an activation, without losses, us. */
 static int64_t delay_us(const struct links *l, uint16_t to)
 {
 	double factor = fault_link_factor(l->faults, to), us;
@@ -60,7 +65,8 @@ static int64_t delay_us(const struct links *l, uint16_t to)
 	return us < 1e12 ? (int64_t)us : (int64_t)1e12;
 }
 
-/* Returns how long an activation occupies the emulated link, which is a part of its delay. */
+/* Returns how long an activation occupies the emulated link, us. This time is a part of the
+ * activation's delay. */
 static int64_t occupied_us(const struct links *l, uint16_t to)
 {
 	double delay_s, bytes_s;
@@ -155,7 +161,7 @@ void links_encoded(struct links *l, const struct codec_job *job)
 	body_drop(body);
 }
 
-/* Returns true if the next output of this kind to the node has its signal-to-noise ratio
+/* Returns true if the signal-to-noise ratio of the next output of this kind to the node is to be
  * measured. */
 static bool measures_next(const struct links *l, uint16_t to, enum tensor_kind kind)
 {
@@ -178,10 +184,9 @@ bool links_output_leaves(const struct links *l, const struct route *r, uint32_t 
 	return true;
 }
 
-/* Lets a thread encode the output, or encodes a small one here. An output that leaves a device is
- * collected by a thread, because the event loop never waits for a device. One in SNR_EVERY jobs
- * also measures the signal-to-noise ratio of the encoded tensor. Values are rounded only here: a
- * tensor that stays on the node is not rounded. */
+/* Lets a thread encode the output, or encodes a small output at once. A thread also collects an
+ * output that leaves a device, because the event loop never waits for a device. Only this encoding
+ * rounds the numbers, so a tensor that stays on the node is not rounded. */
 static struct body *begin_encoding(struct links *l, struct codec_job *job)
 {
 	size_t bytes = codec_bytes(&job->codec, job->n);
@@ -222,8 +227,8 @@ struct body *links_encode(struct links *l, const struct route *r, uint32_t posit
 				 .drop = drop_encoding };
 
 	if (fault_corrupt(l->faults) && output.at)
-		/* Spoils one number: odd nodes send a huge value, even nodes a NaN. The receiver
-		 * must detect either. */
+		/* An injected fault spoils one number. Odd nodes send a huge number and even nodes
+		 * a NaN, because the receiver must detect both. */
 		((float *)output.at)[job.n / 2] = l->run->welcome.node % 2 ? 1e30f : NAN;
 	if (job.codec.format != FORMAT_FP32)
 		l->peers->list[to].n_outputs[job.of_gradient]++;
@@ -290,7 +295,8 @@ void links_send_piece(struct links *l, uint16_t to, const struct msg_tensor *hea
 	links_send(l, to, head, body_new(body, floats * sizeof(float), true), now_us, due);
 }
 
-/* Sends a request. It needs no emulated delay, because it is small and its answer is delayed. */
+/* Sends a request. The request is small and its answer is delayed, so it needs no emulated
+ * delay. */
 void links_fetch(struct links *l, uint16_t from, uint8_t stage, uint32_t piece, int64_t now_us)
 {
 	struct msg m = { .type = MSG_FETCH };
@@ -304,7 +310,7 @@ void links_fetch(struct links *l, uint16_t from, uint8_t stage, uint32_t piece, 
 	m.sequence = ++l->tell->tally.sequence;
 	size = msg_encode(&m, bytes, sizeof(bytes));
 	if (size < 0 || !peers_dial(l->peers, from))
-		return; /* the caller repeats its request when no piece arrives */
+		return; /* the caller repeats the request when no piece arrives */
 	part = (struct post_part){ bytes, (size_t)size };
 	if (post_send(l->peers->post, l->peers->list[from].dial, &part, 1, POST_RELIABLE, now_us) <
 	    0)
@@ -337,8 +343,8 @@ size_t links_slice_bytes(const struct links *l)
 	return l->piece_bytes ? l->piece_bytes : PIECE_BYTES;
 }
 
-/* Returns the bytes of the next message. A slice is sent in pieces, so that other messages do not
- * wait behind it and its length has no limit. */
+/* Returns the size of the next message, bytes. A slice is sent in pieces. Other messages then need
+ * not wait behind the whole slice, and the length of slices is not limited. */
 static size_t piece_of(const struct links *l, const struct parcel *p)
 {
 	size_t left = parcel_bytes(p) - p->gone, most = links_slice_bytes(l);
@@ -347,7 +353,7 @@ static size_t piece_of(const struct links *l, const struct parcel *p)
 	return slice && left > most ? most : left;
 }
 
-/* Returns when the tensor could leave. Before, its sender's host worked on it. */
+/* Returns when the encoded tensor could leave. Until then this node's host worked on it. */
 static int64_t encoded_us(const struct parcel *p)
 {
 	int64_t ready_us = p->body ? p->body->ready_us : 0;
@@ -355,7 +361,7 @@ static int64_t encoded_us(const struct parcel *p)
 	return ready_us > p->computed_us ? ready_us : p->computed_us;
 }
 
-/* Sends one message: the whole tensor, or the next piece of a slice. */
+/* Sends one message, which has the whole tensor or the next piece of a slice. */
 static int send_piece(struct links *l, struct parcel *p, size_t bytes, int64_t now_us)
 {
 	struct msg m = { .type = MSG_TENSOR, .sequence = ++l->tell->tally.sequence };
@@ -416,10 +422,10 @@ static uint16_t node_of(const struct links *l, post_peer_id peer)
 	return i;
 }
 
-/* Records the delay of a transfer: the time until its acknowledgement, less half a round trip. A
- * transfer that waited behind others is ignored, because predictions add that wait themselves. The
- * first transfer of a connection is ignored, because its time includes that of connecting. A large
- * transfer gives the link's bandwidth if most of its time was spent on its bytes. */
+/* Records the delay of a transfer: from queueing to acknowledgement, minus half a round trip.
+ * Ignores a transfer that waited behind others, because predictions add that wait themselves.
+ * Ignores the first transfer of a connection, because its time includes connecting. Measures the
+ * bandwidth from a large transfer if its bytes took most of its time. */
 static void take_transfer(struct links *l, uint16_t to, const struct post_transfer *t,
 			  int64_t now_us)
 {
@@ -450,25 +456,26 @@ static void take_transfers(struct links *l, int64_t now_us)
 	}
 }
 
-/* Sends the parcel, or puts it back for later. */
+/* Sends the parcel. If the peer cannot take it now, puts it back into the delay queue. */
 static void send_or_hold(struct links *l, struct parcel *p, int64_t now_us)
 {
 	struct peer *peer = &l->peers->list[p->to];
 	bool of_chain = is_chained(p) && !p->head.evaluate;
 	int rc = -EAGAIN;
 
-	/* Drops the piece. The node requests it again once this node knows its address. */
+	/* Drops a piece of weights for a node whose address is unknown. That node requests the
+	 * piece again later. */
 	if (!peer->known && p->head.kind == TENSOR_STATE) {
 		parcel_free(p);
 		l->tell->tally.dropped++;
 		return;
 	}
-	/* An emulated partition, or a node that cannot be dialed, blocks the link. */
+	/* An emulated partition blocks the link. So does a node that cannot be dialed. */
 	peer->blocked = fault_partitioned(l->faults, p->to) || !peers_dial(l->peers, p->to);
 	if (!peer->blocked)
 		rc = send_now(l, p, now_us);
 	if (rc == -EAGAIN) {
-		/* The time until the link works is not part of the link's delay. */
+		/* The time in which the link is blocked is not part of the link's delay. */
 		if (peer->blocked)
 			p->ready_us += now_us + RETRY_US - p->due_us;
 		p->due_us = now_us + RETRY_US;
@@ -506,8 +513,8 @@ static bool of_old(const struct parcel *p, const void *context)
 
 	if (p->head.kind == TENSOR_STATE)
 		return false;
-	/* Keeps some older sums, because the holder of a standby copy that is being fetched may
-	 * need them. */
+	/* Keeps sums of a few older iterations. The holder of a standby copy that is still being
+	 * fetched may need them. */
 	if (p->head.kind == TENSOR_SUM)
 		return p->head.iteration + SUMS_BEHIND <= iteration;
 	return p->head.evaluate ? p->head.iteration < iteration : p->head.iteration <= iteration;

@@ -19,15 +19,15 @@
 #include "model/stage.h"
 #include "wire/msg.h"
 
-/* Limit of a tensor message's header; a header with a route of 64 hops is shorter. */
+/* Limit of the header of a tensor message, bytes. A header with a route of 64 hops is shorter. */
 enum { LINKS_HEAD_BYTES = 512 };
-#define TENSOR_MOST_BYTES ((size_t)1 << 30) /* limit of one message */
+#define TENSOR_MOST_BYTES ((size_t)1 << 30) /* limit of one tensor message */
 
 /* The transfers of an agent. All pointers are borrowed. */
 struct links {
-	/* The options of these names (agent_options); 0: their defaults. */
+	/* The values of the options with these names (agent_options); 0: the default. */
 	size_t message_bytes, piece_bytes, threads_from_bytes;
-	/* NULL: the event loop encodes and decodes by itself. */
+	/* NULL: there are no threads, so the event loop encodes and decodes. */
 	struct codec_threads *codec_threads;
 	struct peers *peers;
 	struct link_times *link_times;
@@ -41,50 +41,54 @@ struct links {
 
 /* Returns the size limit of a message to a peer. */
 size_t links_message_bytes(const struct links *l);
-/* Returns the encoding of an activation, or of its gradient, in the present iteration or
- * evaluation, and sets its size in bytes. */
+/* Returns the encoding of an activation, or of its gradient. evaluate: in the newest evaluation,
+ * otherwise in the present iteration. */
 struct codec links_codec(const struct links *l, enum tensor_kind kind, bool evaluate);
 size_t links_chain_bytes(const struct links *l, enum tensor_kind kind, bool evaluate);
 /* Returns the size limit of a slice's piece. */
 size_t links_slice_bytes(const struct links *l);
 
-/* Drops the tensors held for a node, and the connection to it. */
+/* Drops the tensors that wait for a node, and closes the connection to it. */
 void links_forget_peer(struct links *l, uint16_t node);
 
-/* Decides how the stage gives the output of r's position. Returns true if the stage encodes it as
- * it travels, and no one on this machine reads its numbers: the output then leaves the device
- * beside the next task. Otherwise the stage gives fp32. *codec: the encoding. */
+/* Decides in which format the stage gives the output of the task at r's position. Returns true if
+ * the stage encodes the output in the format in which it is sent. The output then leaves the device
+ * during the next task. This needs a stage that encodes, and a receiver on another node. Nor may
+ * anything else on this node need the numbers, such as a measurement of noise. Otherwise the output
+ * is fp32. Sets *codec to the format. */
 bool links_output_leaves(const struct links *l, const struct route *r, uint32_t position,
 			 bool evaluate, struct codec *codec);
-/* Encodes the output of r's position for the next position's node. leaving: the stage has encoded
- * it with output.codec, and a thread collects it; NULL: the output has floats. This function owns
- * both from now on, and the caller is the body's first user. A thread encodes a large output. NULL:
- * no memory, which was reported to the controller, or a format that the iteration no longer has. */
+/* Encodes the output of the task at r's position for the node of the next position. leaving: the
+ * stage has encoded the output with output.codec, and a thread collects it; NULL: the output has
+ * floats. This function owns both from now on. Returns the body, of which the caller is the first
+ * user. A thread encodes a large output, so the body may be not ready yet. NULL: no memory, which
+ * was reported to the controller, or the iteration has changed its format meanwhile. */
 struct body *links_encode(struct links *l, const struct route *r, uint32_t position, bool evaluate,
 			  struct tensor_bytes output, struct stage_output *leaving);
-/* Takes the result of a thread's encoding. */
+/* Takes the result of a job of the threads that encoded an output. */
 void links_encoded(struct links *l, const struct codec_job *job);
-/* Sends the encoded output of r's position to the next position's node, once the body is ready; one
- * user of the body is dropped when it has left. */
+/* Sends the encoded output of the task at r's position to the node of the next position, once the
+ * body is ready. Drops one user of the body when the output has left. */
 void links_send_output(struct links *l, const struct route *r, uint32_t position, bool evaluate,
 		       struct body *body, int64_t ended_us);
-/* Sends a tensor to a node, not before due_us. One user of the body is dropped when it has left;
- * NULL: no bytes. */
+/* Sends a tensor to a node, not before due_us. Drops one user of the body when the tensor has left.
+ * body NULL: no bytes. */
 void links_send(struct links *l, uint16_t to, const struct msg_tensor *head, struct body *body,
 		int64_t ready_us, int64_t due_us);
 /* Returns true if threads encode and decode the activations of this stage. */
 bool links_use_threads(const struct links *l);
-/* Returns how long a slice takes on the emulated link, us, if this many replicas sum; 0: the link
- * is not emulated. */
+/* Returns how long a slice takes on the emulated link, us. replicas: number of replicas that sum.
+ * 0: the link is not emulated. */
 int64_t links_sync_us(const struct links *l, uint16_t to, uint32_t replicas);
-/* Sends a piece of a stage's weights. An emulated link carries one piece at a time. */
+/* Sends a piece of a stage's weights and moments. An emulated link carries one piece at a time. */
 void links_send_piece(struct links *l, uint16_t to, const struct msg_tensor *head, float *body,
 		      size_t floats, size_t parameters, int64_t now_us);
-/* Requests a piece of a stage's weights. */
+/* Requests a piece of a stage's weights and moments from a node. */
 void links_fetch(struct links *l, uint16_t from, uint8_t stage, uint32_t piece, int64_t now_us);
 /* Sends the tensors that are due, a bounded number in a call. */
 void links_pump(struct links *l, int64_t now_us);
-/* Drops held tensors of iterations up to this one. */
+/* Drops waiting tensors of this iteration and older ones. Sums stay for some more iterations,
+ * evaluations of this iteration stay, and pieces of weights always stay. */
 void links_drop_old(struct links *l, uint64_t iteration);
 
 #endif

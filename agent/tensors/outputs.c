@@ -1,5 +1,5 @@
-/* outputs.c - keeps the tensors that this node has sent in the iteration. A substitute
- * for a dead node receives them again, so that they are not recomputed. */
+/* outputs.c - keeps the tensors that this node has sent in the iteration. If a node dies, its
+ * substitute receives these tensors again, so that nobody has to recompute them. */
 #include "agent/tensors/outputs.h"
 
 #include <stdlib.h>
@@ -10,7 +10,8 @@ enum { KINDS = TASK_BACKWARD + 1 };
 
 struct outputs {
 	uint32_t n;
-	struct body *kept[MSG_MICROBATCHES][KINDS]; /* the output of each task; NULL: none */
+	/* The output of each task, by microbatch and kind of task; NULL: none. */
+	struct body *kept[MSG_MICROBATCHES][KINDS];
 };
 
 struct outputs *outputs_new(void)

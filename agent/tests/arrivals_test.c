@@ -1,5 +1,5 @@
-/* Tests which tensors of peers count as transfers to this node's device, and what happens without
- * memory for a message. */
+/* Tests which tensors of peers count as transfers in the times of this node's device. Also tests
+ * what happens if there is no memory to decode a message. */
 #include "agent/tests/lone_agent.h"
 #include "base/tests/test.h"
 
@@ -14,7 +14,7 @@ int played_join(struct post *p, struct post_message *m);
 
 static unsigned n_joined;
 
-/* There is no memory for a message's arrays. */
+/* Replaces msg_decode: behaves as if there were no memory for a message's arrays. */
 int played_decode(struct msg *m, const void *data, size_t size)
 {
 	(void)m;
@@ -44,7 +44,7 @@ static struct agent *begin(void)
 	return a;
 }
 
-/* Returns an activation whose encoding lasted from at_us on. */
+/* Returns an activation that its sender computed at at_us and had encoded 5 us later. */
 static struct msg activation(uint64_t iteration, int64_t at_us)
 {
 	return (struct msg){ .type = MSG_TENSOR,
@@ -55,7 +55,8 @@ static struct msg activation(uint64_t iteration, int64_t at_us)
 					   .encoded_us = at_us + 5 } };
 }
 
-/* A peer may send any number of tensors of past iterations, with times of its choice. */
+/* A peer may send any number of tensors of past iterations, and claim any times for them. They are
+ * dropped and must not count. */
 TEST(dropped_tensors_add_no_times)
 {
 	struct post_message p = { .kind = POST_DATA };
@@ -82,7 +83,7 @@ TEST(transfers_of_the_present_iteration_add_times)
 		note_transfer(a, &m.u.tensor, NOW_US);
 		assert_int_equal(device_clock_intervals(a->modules.device_clock),
 				 iteration > COMMITTED);
-		/* A validation is of the iteration that is committed. */
+		/* A validation belongs to the iteration that is committed last. */
 		m.u.tensor.evaluate = 1;
 		if (iteration > COMMITTED)
 			note_transfer(a, &m.u.tensor, NOW_US);
@@ -94,7 +95,8 @@ TEST(transfers_of_the_present_iteration_add_times)
 	lone_agent_free(a);
 }
 
-/* The sender is not to blame, and the pieces stay as they are, because a thread may read them. */
+/* If this node has no memory, the sender is not reported. The pieces of the message stay unchanged,
+ * because a thread may be reading them. */
 TEST(missing_memory_is_no_fault_of_the_sender)
 {
 	struct piece pieces[2] = { { .size = 1 }, { .size = 1 } };

@@ -203,7 +203,7 @@ static void take(struct cluster *c, uint16_t node, const struct msg *m)
 	case MSG_READY:
 		n->ready_said = m->u.ready;
 		n->ready = true;
-		if (n->keeps == n->stage) /* the node's copy became its stage */
+		if (n->keeps == n->stage) /* the node's standby copy became its stage */
 			cluster_keep(c, node, -1, 0);
 		break;
 	case MSG_HEARTBEAT:
@@ -543,8 +543,8 @@ void cluster_reroute(struct cluster *c, uint32_t which, int gone)
 	send_living(c, &m);
 }
 
-/* Returns true if all hops have reported microbatch m. The return to the data node is not enough,
- * because a W or a substitute's task may end later. */
+/* Returns true if all nodes on the route have reported that they counted microbatch m. The last
+ * task on the data node is not enough, because a W or a task of a substitute may end later. */
 bool cluster_through(const struct cluster *c, uint32_t m)
 {
 	uint32_t n = 0;

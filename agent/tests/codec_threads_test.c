@@ -1,4 +1,5 @@
-/* Tests that the threads give the codec's results, and that the jobs of a link end in order. */
+/* Tests that encoding and decoding in threads gives the same bits as the codec alone, and that the
+ * jobs of a link end in order. */
 #include "agent/tensors/codec_threads.h"
 
 #include <poll.h>
@@ -44,7 +45,7 @@ static struct codec_job next(struct codec_threads *t)
 	return job;
 }
 
-/* Makes a job whose size depends on its number. `owner` holds the number. */
+/* Makes a job whose size depends on its number. The field `owner` holds the number. */
 static struct codec_job job_of(uintptr_t number, bool encodes)
 {
 	struct codec_job j = { .encodes = encodes, .measures = encodes && number % 7 == 0,
@@ -67,7 +68,7 @@ static struct codec_job job_of(uintptr_t number, bool encodes)
 	return j;
 }
 
-/* Checks the job's result against that of the codec in this thread. */
+/* Compares the job's result with the result of the codec in this thread. */
 static void check(const struct codec_job *j)
 {
 	struct codec_job again = job_of((uintptr_t)j->owner, j->encodes);
@@ -109,7 +110,7 @@ TEST(implausible_bytes_are_not_decoded)
 	struct codec_threads *t = made();
 	struct codec_job j = job_of(1, false);
 
-	memset(j.bytes, 0x7f, 2); /* the first scale is a NaN */
+	memset(j.bytes, 0x7f, 2); /* makes the first scale a NaN */
 	codec_threads_add(t, &j);
 	j = next(t);
 	assert_false(j.plausible);
@@ -122,7 +123,7 @@ TEST(implausible_bytes_are_not_decoded)
 
 enum { HEAD = 37, PIECES = 7 };
 
-/* Cuts a head and the bytes into pieces of odd sizes. Each piece is a buffer of its own. */
+/* Cuts a header followed by the bytes into pieces of odd sizes. Each piece is a separate buffer. */
 static void cut(struct codec_job *j, size_t bytes)
 {
 	static struct piece list[PIECES];
@@ -142,8 +143,8 @@ static void cut(struct codec_job *j, size_t bytes)
 	j->skip_bytes = HEAD;
 }
 
-/* Decodes FLOATS floats in one buffer and in pieces, and compares. absurd: at this place, if below
- * FLOATS, is a number that no computation gives. */
+/* Decodes FLOATS floats from one buffer and from pieces, and compares the results. absurd: position
+ * of a number that no computation gives; FLOATS or more: none. */
 static void check_pieces(struct codec_threads *t, enum tensor_format format, size_t absurd)
 {
 	struct codec_job encoding = job_of(4, true), whole, apart;
@@ -184,7 +185,7 @@ TEST(pieces_are_decoded_as_one_message)
 
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
 		check_pieces(t, formats[i], FLOATS);
-	/* Numbers that lie in two pieces, the first and the last. */
+	/* The first and the last number that lie in two pieces. */
 	for (size_t i = 1; i < PIECES; i++)
 		check_pieces(t, FORMAT_FP32,
 			     (i * ((HEAD + FLOATS * 4 + PIECES - 1) / PIECES) - HEAD) / 4);

@@ -1,5 +1,6 @@
-/* Tests the worker's jobs on a GPU that fails while it is idle. If such a job succeeded, its stale
- * numbers would enter the sum of the stage. The GPU is emulated, and its failure is injected. */
+/* Tests the worker's jobs on a GPU that fails between two jobs. If the next job succeeded, its
+ * outdated numbers would enter the sum of the stage. The GPU is emulated, and its failure is
+ * injected. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -85,8 +86,8 @@ TEST(test_pass_names_the_failed_call)
 	job_clear(&j);
 }
 
-/* The driver hangs when it is first used, in PREPARE, while the loop and its heartbeats continue.
- * The agent gives up after 40 times the limit of a task. */
+/* The driver hangs at its first use, in PREPARE. The loop and its heartbeats continue. The agent
+ * must give up after 40 times the limit of a task. */
 TEST(test_hang_at_first_use_ends)
 {
 	struct compute_setup setup = { .batch = 1, .sequence = 8, .slots = 1, .n_shards = 1,

@@ -26,7 +26,7 @@ static struct job prepare(struct compute *c)
 	return j;
 }
 
-/* An agent must not use another device than HELLO reports, because the bits could differ. */
+/* An agent must compute on the device that HELLO reports. Another device could give other bits. */
 TEST(test_does_not_fall_back)
 {
 	struct compute *c = compute_on("cuda:900");
@@ -57,8 +57,8 @@ TEST(test_refuses_an_unknown_device)
 	compute_free(c);
 }
 
-/* Drawing the weights of a large stage takes seconds of a core, and a saved state replaces them. A
- * stage that should have its initial weights afterwards has them. */
+/* If a saved state will replace the weights, the worker must not draw initial weights, which takes
+ * seconds for a large stage. If the stage needs its initial weights later, it gets them. */
 TEST(test_draws_no_weights_for_a_saved_state)
 {
 	struct job saved = { .kind = JOB_PREPARE, .prepare = { .stage = 1 } };
@@ -86,8 +86,8 @@ TEST(test_draws_no_weights_for_a_saved_state)
 	compute_free(d);
 }
 
-/* A large stage is copied in parts, so that tasks wait for a part only. The parts make up the
- * state. */
+/* A large stage is copied in parts, so that tasks can run between them. The parts together must
+ * give the whole state. */
 TEST(test_copies_a_state_in_parts)
 {
 	struct job whole = { .kind = JOB_STATE, .state = { .most = STATE_PART } };
@@ -111,7 +111,7 @@ TEST(test_copies_a_state_in_parts)
 	compute_free(c);
 }
 
-/* A stage stays complete if the file that should replace it cannot be read. */
+/* If the file that should replace the stage cannot be read, the node keeps its complete stage. */
 TEST(test_keeps_its_stage_without_the_file)
 {
 	struct compute *c = compute_on("cpu");
@@ -134,8 +134,8 @@ TEST(test_keeps_its_stage_without_the_file)
 	compute_free(c);
 }
 
-/* A stage mixed from its own state with weight 1 is unchanged. A flipped bit in transfer is
- * detected. */
+/* A stage that is mixed with its own state, with weight 1, is unchanged. If a bit of the state is
+ * flipped, the job refuses the state. */
 TEST(test_mixes_a_received_state_unchanged)
 {
 	struct compute *c = compute_on("cpu");
@@ -160,7 +160,8 @@ TEST(test_mixes_a_received_state_unchanged)
 		own.out[1] += flipped ? 1e-3f : 0;
 		compute_run(c, &mix);
 		assert_int_equal(mix.rc, flipped ? -EBADMSG : 0);
-		assert_int_equal(mix.refused, flipped); /* the agent asks again */
+		/* The agent then requests the state again. */
+		assert_int_equal(mix.refused, flipped);
 		assert_int_equal(mix.err.text[0] != '\0', flipped);
 		compute_run(c, &again);
 		assert_true(again.hash == m.hash);

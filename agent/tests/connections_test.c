@@ -1,5 +1,5 @@
-/* Tests when an agent reports that it is connected to the nodes of the next plan. The test plays
- * the posts below connections.c. */
+/* Tests when an agent reports that it is connected to the nodes of the next plan. The test replaces
+ * the post below connections.c. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,8 +101,8 @@ static void order(struct agent *a, uint64_t id, uint32_t n, const struct msg_con
 	connections_turn(a->modules.connections, SECOND);
 }
 
-/* The agent answers once each node has received a message in the class that the plan will use. It
- * does not wait for substitutes. */
+/* The agent answers when each node that the plan needs has received a message in the right class.
+ * The answer does not wait for substitutes. */
 FIXTURE_TEST(the_answer_waits_for_messages)
 {
 	static const struct msg_connect_to nodes[] = { { 5, CONNECT_ACTIVATIONS },
@@ -112,7 +112,7 @@ FIXTURE_TEST(the_answer_waits_for_messages)
 
 	order(a, 3, 3, nodes);
 	assert_true(a->peers.list[5].dial && a->peers.list[6].dial && a->peers.list[7].dial);
-	assert_int_equal(wire.sent[5][POST_CLASS_ACTIVATIONS], 0); /* there is no session */
+	assert_int_equal(wire.sent[5][POST_CLASS_ACTIVATIONS], 0); /* node 5 has no session yet */
 	wire.up[5] = wire.up[6] = true;
 	connections_turn(a->modules.connections, SECOND);
 	connections_turn(a->modules.connections, SECOND);
@@ -135,7 +135,8 @@ FIXTURE_TEST(the_answer_waits_for_messages)
 	assert_true(connections_deadline_us(a->modules.connections) == INT64_MAX);
 }
 
-/* Nodes that a message has reached get no further message, and the agent answers at once. */
+/* A node that has received a message gets no second one, and the agent answers the next order at
+ * once. */
 FIXTURE_TEST(what_is_connected_is_not_connected_again)
 {
 	static const struct msg_connect_to nodes[] = { { 5, CONNECT_ACTIVATIONS } };
@@ -149,7 +150,7 @@ FIXTURE_TEST(what_is_connected_is_not_connected_again)
 	assert_int_equal(wire.sent[5][POST_CLASS_ACTIVATIONS], 0);
 }
 
-/* The agent itself and nodes that the run does not have are refused. */
+/* An order that names the agent itself, or a node outside the run, is refused. */
 FIXTURE_TEST(impossible_nodes_are_refused)
 {
 	static const struct msg_connect_to nodes[] = { { ME, CONNECT_SUMS },
@@ -161,8 +162,8 @@ FIXTURE_TEST(impossible_nodes_are_refused)
 	assert_int_equal(wire.reported, 4);
 }
 
-/* In a run of many nodes, the agent closes peers that two orders in a row do not name, unless
- * messages are under way to them. */
+/* In a run of many nodes, the agent closes the connection to a peer that neither of the last two
+ * orders names. A connection with messages under way stays. */
 FIXTURE_TEST(connections_are_bounded)
 {
 	struct msg_connect_to nodes[MSG_CONNECT_MOST];

@@ -29,7 +29,8 @@ TEST(test_controller_restart)
 		cluster_welcome(c, i);
 	}
 	cluster_peers(c);
-	/* Restarts the iteration with attempts above those of all messages in flight. */
+	/* Restarts the iteration with attempts that are higher than those of all messages in
+	 * flight. */
 	c->now.iteration--;
 	for (uint32_t m = 0; m < c->now.n_batches; m++)
 		c->now.routes[m].attempt += 1 << 16;
@@ -52,7 +53,7 @@ static bool third_has_started(struct cluster *c)
 	return c->nodes[2].beat.iteration == c->now.iteration;
 }
 
-/* Node 2 makes stage 1 from the weights of stage 2. */
+/* Orders node 2 to make stage 1 as an average whose only source is stage 2 of node 4. */
 static void make_of_neighbours(struct cluster *c)
 {
 	static const uint16_t from[] = { 4 };
@@ -75,9 +76,9 @@ static void make_of_neighbours(struct cluster *c)
 	cluster_until(c, third_is_ready, "a stage made of another");
 }
 
-/* A controller may die before it records a restored stage, and the weights belong to no commit. An
- * agent therefore reports restored weights as part of the run only after an iteration has started
- * with these weights. */
+/* A controller may die before it records a restored stage, whose weights belong to no commit. A new
+ * controller would then not know these weights. An agent therefore reports them as part of the run
+ * only after an iteration has started with them. */
 TEST(test_restored_weights_are_reported_once_used)
 {
 	for (int used = 0; used < 2; used++) {
@@ -97,7 +98,8 @@ TEST(test_restored_weights_are_reported_once_used)
 	}
 }
 
-/* Checks that a node that receives invalid values reports the node `faulty`, which sent them. */
+/* Injects a fault that makes the node `faulty` send invalid numbers. Checks that all reports name
+ * this node. */
 static void check_report(enum tensor_format wire, uint32_t faulty)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
@@ -122,7 +124,7 @@ TEST(test_impossible_numbers_are_reported)
 	check_report(FORMAT_FP32, 2);
 }
 
-/* One node sends NaN, the other sends absurdly large values. */
+/* Node 2 sends NaN, and node 3 sends absurdly large numbers. */
 TEST(test_impossible_numbers_in_other_formats_are_found)
 {
 	check_report(FORMAT_BF16, 2);
@@ -155,7 +157,7 @@ TEST(test_numbers_of_a_replaced_attempt_are_not_reported)
 	cluster_fault(c, 0, 5, FAULT_CORRUPT, -1, 0);
 	cluster_start(c);
 	third = c->nodes[3].agent;
-	c->nodes[3].agent = NULL; /* node 3 gets no turn */
+	c->nodes[3].agent = NULL; /* node 3 runs no turn, so its messages wait */
 	cluster_until(c, data_node_is_through, "a forward pass of node 0");
 	c->nodes[3].agent = third;
 	changed = cluster_without_three(c);
@@ -168,8 +170,8 @@ TEST(test_numbers_of_a_replaced_attempt_are_not_reported)
 	cluster_unmake(c);
 }
 
-/* An agent that continues after a suspension waits for its controller as long as at its start. The
- * agent of the test receives no message of the controller. */
+/* An agent that continues after a suspension must wait for its controller as long as a new agent
+ * would. In this test no message of the controller arrives. */
 TEST(test_a_suspended_agent_waits_for_its_controller)
 {
 	struct cluster *c = cluster_of_six();

@@ -1,5 +1,6 @@
-/* Tests what tasks of a stage that takes encoded activations ask of its device: which outputs leave
- * beside the next task, and which input is copied ahead. */
+/* Tests which copies between a device and its host run beside a task: outputs that leave the device
+ * during the next task, and inputs that are copied in ahead. The stage takes encoded
+ * activations. */
 #include "agent/execution/compute.h"
 #include "agent/execution/tasks.h"
 #include "agent/tests/lone_agent.h"
@@ -43,7 +44,8 @@ static void arrive(struct agent *a, uint32_t microbatch, int64_t at_us)
 	tasks_arrive(a->modules.tasks, &r, 1, false, input, at_us);
 }
 
-/* The controller may restart a microbatch while the worker copies its input. */
+/* The controller may restart a microbatch while the worker copies its input ahead. The input must
+ * stay until the copy has ended. */
 TEST(an_input_that_is_copied_ahead_outlives_its_task)
 {
 	struct agent *a = begin();
@@ -87,23 +89,26 @@ static bool leaves(const struct agent *a, uint32_t position, enum tensor_format 
 	return does;
 }
 
-/* The device gives floats if this machine reads their numbers, or the output stays on the node. */
+/* The device gives floats, not encoded bytes, if this node reads the numbers or the output stays on
+ * this node. */
 TEST(outputs_leave_unless_they_are_read)
 {
 	struct agent *a = begin();
 	struct peer *peer = &a->peers.list[1];
 
-	assert_false(leaves(a, 1, FORMAT_Q8)); /* the first output is measured */
+	/* The signal-to-noise ratio of the first output is measured. */
+	assert_false(leaves(a, 1, FORMAT_Q8));
 	peer->n_outputs[0] = peer->n_outputs[1] = 1;
 	assert_true(leaves(a, 1, FORMAT_Q8));
 	a->progress.wire = FORMAT_FP32;
 	assert_true(leaves(a, 1, FORMAT_FP32));
 	assert_false(leaves(a, 4, FORMAT_FP32)); /* the last task has no output */
 	a->run.welcome.node = 1;
-	assert_false(leaves(a, 1, FORMAT_FP32)); /* the output stays here */
+	assert_false(leaves(a, 1, FORMAT_FP32)); /* the next task runs on this node */
 	a->run.welcome.node = 0;
 	a->faults.active[0].kind = FAULT_CORRUPT;
 	a->faults.n = 1;
-	assert_false(leaves(a, 1, FORMAT_FP32)); /* its numbers are spoiled here */
+	/* An injected fault spoils the numbers on this node. */
+	assert_false(leaves(a, 1, FORMAT_FP32));
 	lone_agent_free(a);
 }

@@ -1,4 +1,4 @@
-/* Tests a standby copy of another stage: the holder takes over the stage, the copy misses a commit,
+/* Tests a standby copy of another stage. Its holder takes over the stage, the copy misses a commit,
  * and the copy lags behind the commits. */
 
 #include <string.h>
@@ -35,8 +35,8 @@ TEST(test_copy_takes_over)
 			    c->nodes[4].reduced_said.sum_squares);
 		assert_true(c->nodes[2].copy_committed.hash == c->nodes[4].committed.hash);
 	}
-	/* Node 4 dies in the middle of an iteration, which restarts with node 2 in its
-	 * place. */
+	/* Node 4 dies in the middle of an iteration. The iteration restarts, and node 2 replaces
+	 * node 4. */
 	cluster_start(c);
 	cluster_turns(c, 3);
 	cluster_kill(c, 4);
@@ -68,7 +68,8 @@ static bool two_keeps_none(struct cluster *c)
 	return c->nodes[2].kept_said.hash == 0;
 }
 
-/* A standby copy that missed a sum is useless: its holder reports this and fetches another. */
+/* A standby copy that missed a sum cannot step any more. Its holder reports this and fetches
+ * another copy. */
 TEST(test_copy_missed_commit)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
@@ -82,7 +83,7 @@ TEST(test_copy_missed_commit)
 	cluster_until(c, two_keeps, "the copy of stage 2");
 	cluster_iterate(c);
 	assert_true(c->nodes[2].copy_committed.hash == c->nodes[4].committed.hash);
-	c->nodes[2].keeps = -1; /* the copy at node 2 receives no message about this commit */
+	c->nodes[2].keeps = -1; /* the commit is not sent to the copy at node 2 */
 	cluster_iterate(c);
 	cluster_until(c, two_keeps_none, "node 2 to say that its copy is old");
 	assert_non_null(strstr(c->nodes[2].kept_said.text, "missed a commit"));
@@ -139,8 +140,9 @@ static bool four_keeps_none(struct cluster *c)
 	return c->nodes[4].kept_said.hash == 0;
 }
 
-/* A commit lets stage 1 take the layers of stage 2: the nodes of stage 1 use their copies of stage
- * 2, after the commit's step. Node 4 drops its copy of stage 1, whose layers are replaced. */
+/* In a commit, stage 1 takes the layers of stage 2. The nodes of stage 1 use their copies of stage
+ * 2, after the copies have made the commit's step. Node 4 must drop its copy of stage 1, because
+ * the layers of that stage are replaced. */
 TEST(a_stage_starts_from_the_step_of_a_copy)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
@@ -161,7 +163,7 @@ TEST(a_stage_starts_from_the_step_of_a_copy)
 	for (int i = 2; i < 4; i++)
 		stage_stack(c->twins[i], c->twins[4]);
 	c->options.stack_from = 1 << 0 | 1 << 2;
-	c->nodes[4].keeps = -1; /* the test does not wait until this copy has made the step */
+	c->nodes[4].keeps = -1;  /* do not wait until node 4's copy has made the step */
 	cluster_commit(c, 1);    /* compares the weights with those of the twins */
 	cluster_until(c, four_keeps_none, "node 4 to drop its copy");
 	assert_non_null(strstr(c->nodes[4].kept_said.text, "took the layers of another"));
@@ -177,8 +179,9 @@ static bool two_answers(struct cluster *c)
 	return c->nodes[2].committed.iteration == 1;
 }
 
-/* The run may have gone back to a checkpoint since node 2 committed its weights. A later commit
- * with the same number then has other weights, which only the copy of the stage has. */
+/* After a return to a checkpoint, node 2 may hold weights of an iteration that the run repeats. The
+ * repeated commit has the same number but other weights. Only the standby copy of the stage has
+ * them, so only the copy may answer. */
 TEST(test_weights_that_a_copy_replaces_answer_no_commit)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };

@@ -21,7 +21,7 @@ static void join_three(struct cluster *c)
 	assert_true(c->nodes[3].ready_said.hash == c->nodes[2].committed.hash);
 }
 
-/* Checks that no node has ended a task twice. */
+/* Checks that no node has run the same task of a microbatch twice. */
 static void nothing_was_done_twice(const struct cluster *c)
 {
 	for (uint32_t i = 0; i < c->now.n_events; i++)
@@ -34,7 +34,8 @@ static void nothing_was_done_twice(const struct cluster *c)
 		}
 }
 
-/* Node 3 dies after it has counted gradients. Its microbatches of this iteration run again. */
+/* Node 3 dies after it has counted gradients. Its microbatches of this iteration run again on node
+ * 2. */
 static void finish_without_three(struct cluster *c)
 {
 	cluster_start(c);
@@ -57,7 +58,8 @@ static void check_death_and_join(enum tensor_format wire, enum tensor_format sum
 	nothing_was_done_twice(c);
 	cluster_iterate(c);
 	join_three(c);
-	/* The joined node first takes part without a gradient, then with tasks. */
+	/* The joined node gets no microbatches in the first iteration and takes part in the
+	 * reduction only. In the next iteration it gets microbatches. */
 	cluster_start(c);
 	cluster_finish(c);
 	cluster_route_six(c);
@@ -70,7 +72,7 @@ TEST(test_death_and_join)
 	check_death_and_join(FORMAT_FP32, FORMAT_FP32);
 }
 
-/* The substitute receives the same bits, rounded once from the same floats. */
+/* The formats round numbers. A substitute must receive the same bits as the dead node did. */
 TEST(test_death_and_join_in_other_formats)
 {
 	check_death_and_join(FORMAT_BF16, FORMAT_FP32);

@@ -1,4 +1,4 @@
-/* Tests the measurement of a tensor's delay, and the early report of a changed one. */
+/* Tests how the delay of a tensor is measured, and that a changed delay is reported early. */
 #include <stdlib.h>
 
 #include "agent/network/probe.h"
@@ -8,8 +8,8 @@
 
 enum { NODES = 3, SECOND = 1000000 };
 
-/* Makes an agent in an emulated network. Each delay is 0.2 s, the last report was at 1 s, and the
- * next is due at 2 s. */
+/* Makes an agent in an emulated network in which each delay is 0.2 s. The last report was at 1 s,
+ * and the next is due at 2 s. */
 static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(0, NODES);
@@ -49,7 +49,7 @@ FIXTURE_TEST(two_double_delays_are_reported_early)
 
 	link_times_delay(&a->modules.link_times, 1, 0.41, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
-	link_times_delay(&a->modules.link_times, 2, 0.2, SECOND); /* this delay is as expected */
+	link_times_delay(&a->modules.link_times, 2, 0.2, SECOND); /* equal to the expected delay */
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 	link_times_delay(&a->modules.link_times, 1, 0.41, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, SECOND + SECOND / 10);
@@ -75,7 +75,7 @@ FIXTURE_TEST(noise_is_not_reported_early)
 
 	a->run.times.delay_s[1] = 0.005f;
 	for (int i = 0; i < 9; i++) {
-		/* Four times the reported delay. */
+		/* Four times the reported delay, but a difference of less than 0.02 s. */
 		link_times_delay(&a->modules.link_times, 1, 0.02, SECOND);
 		/* Less than twice the reported delay. */
 		link_times_delay(&a->modules.link_times, 2, 0.39, SECOND);
@@ -93,7 +93,8 @@ FIXTURE_TEST(without_emulation_nothing_is_expected)
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 }
 
-/* A send over a cut link is retried until 1 s. The wait does not count as transfer time. */
+/* A send over a cut link is retried until 1 s. The time until then does not count as transfer
+ * time. */
 FIXTURE_TEST(waiting_for_a_cut_link_is_no_transfer_time)
 {
 	struct agent *a = *state;
@@ -103,7 +104,7 @@ FIXTURE_TEST(waiting_for_a_cut_link_is_no_transfer_time)
 	assert_int_equal(fault_apply(&a->faults, &cut, 0), 0);
 	assert_int_equal(delay_queue_add(a->modules.delay_queue, &p), 0);
 	while (delay_queue_deadline_us(a->modules.delay_queue) < SECOND)
-		/* Each call comes a little later than the deadline. */
+		/* Calls links_pump a little later than the deadline, as the agent's loop does. */
 		links_pump(&a->modules.links,
 			   delay_queue_deadline_us(a->modules.delay_queue) + 300);
 	assert_true(a->peers.list[1].blocked);
@@ -112,8 +113,9 @@ FIXTURE_TEST(waiting_for_a_cut_link_is_no_transfer_time)
 	assert_int_equal(p.due_us - p.ready_us, SECOND / 5);
 }
 
-/* An emulated link carries the bytes of one activation at a time, while latencies overlap. An
- * activation's wait for the link is not part of its delay. */
+/* An emulated link carries the bytes of one activation at a time, but the latencies of several
+ * activations overlap. The time for which an activation waits for the link is not part of its
+ * delay. */
 FIXTURE_TEST(bytes_occupy_an_emulated_link)
 {
 	const struct route r = { .n_hops = 2, .nodes = { 0, 1 }, .stages = { 0, 1 } };
@@ -128,14 +130,14 @@ FIXTURE_TEST(bytes_occupy_an_emulated_link)
 		send_output(a, &r, false, calloc(4, sizeof(float)));
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
-		/* 10 us of tolerance, because floats are rounded. */
+		/* Allows 10 us, because the times are computed from floats. */
 		assert_in_range(p.due_us, due_us[i] - 10, due_us[i] + 10);
 		assert_in_range(p.due_us - p.ready_us, 199990, 200010);
 		parcel_free(&p);
 	}
 }
 
-/* A tensor that waits for an unknown node is reported like a tensor on a cut link. */
+/* A tensor for a node whose address is unknown is reported like a tensor on a cut link. */
 FIXTURE_TEST(waiting_for_an_unknown_node_is_reported)
 {
 	struct agent *a = *state;
@@ -169,8 +171,9 @@ static struct parcel sent_to_one(struct agent *a, bool evaluate, uint16_t to)
 	return p;
 }
 
-/* An injected loss delays a tensor by the time of up to fifty retransmissions. Tensors to other
- * nodes are not affected, nor are evaluations, which the emulated network does not delay. */
+/* An injected loss delays a tensor by its retransmissions, fifty at most. It does not affect
+ * tensors to other nodes. Evaluations are not affected either, because the emulated network does
+ * not delay them. */
 FIXTURE_TEST(an_injected_loss_delays_by_its_retransmissions)
 {
 	enum { AGAIN = SECOND / 5, TIMES = 64 };
@@ -203,8 +206,8 @@ FIXTURE_TEST(an_injected_loss_delays_by_its_retransmissions)
 	assert_true(p.due_us > SECOND);
 }
 
-/* The rate of a few bytes, sent by a new process, must not replace the bandwidth that the
- * controller knows from the previous process. */
+/* A new process of a node may have sent only a few bytes. Their rate must not replace the bandwidth
+ * that the controller knows from the previous process. */
 FIXTURE_TEST(few_bytes_show_no_bandwidth)
 {
 	struct agent *a = *state;

@@ -1,5 +1,5 @@
-/* device_clock_test.c - compares the device clock with marks on every microsecond, and the rounded
- * shares with their sum. */
+/* device_clock_test.c - compares the device clock with a simple model, which marks the states of
+ * every microsecond. Also tests that the rounded shares add up. */
 #include <string.h>
 
 #include "agent/execution/device_clock.h"
@@ -8,7 +8,8 @@
 
 enum { SPAN = 400, ROUNDS = 3000 };
 
-/* Returns the times by looking at each microsecond: the first state with a mark counts. */
+/* Returns the times of the simple model. For each microsecond the first state that is marked
+ * counts. */
 static struct device_time counted(bool marks[DEVICE_OTHERS][SPAN], int from, int to)
 {
 	struct device_time t = { { 0 } };
@@ -72,7 +73,7 @@ TEST(nothing_is_measured_before_a_period_begins)
 	t = device_clock_last(x);
 	assert_int_equal(device_time_total_us(&t), 0);
 	device_clock_begin(x, 30);
-	device_clock_begin(x, 40); /* it has begun */
+	device_clock_begin(x, 40); /* changes nothing, because a period has begun */
 	device_clock_end(x, 50);
 	t = device_clock_last(x);
 	assert_int_equal(t.us[DEVICE_OTHERS], 20);
@@ -120,8 +121,8 @@ TEST(shares_add_up_to_the_whole)
 		assert_int_equal(t.us[i], 5 * (i + 1));
 }
 
-/* A peer may send tensors with any times. The intervals stay few, and the times of each state stay
- * within the period. */
+/* A peer may claim any times for its tensors. The number of intervals must stay limited, and the
+ * time of each state must stay within the period. */
 TEST(intervals_are_limited)
 {
 	enum { LONG = 100 * DEVICE_CLOCK_INTERVALS };

@@ -1,4 +1,4 @@
-/* Tests the proof of a device (device_proof.c) on an emulated GPU. */
+/* Tests device_proof.c, which tests a GPU. The GPU is emulated. */
 #include "agent/device_proof.h"
 
 #include <errno.h>
@@ -27,8 +27,8 @@ TEST(a_good_card_is_proved)
 	assert_string_equal(err.text, "");
 }
 
-/* The proof accepts the number of a GPU that does not exist, because the agent itself refuses
- * it. */
+/* device_proof accepts the number of a GPU that does not exist, because the agent itself reports
+ * this later. */
 TEST(a_missing_card_is_no_failure_of_the_proof)
 {
 	struct error err = { "" };
@@ -48,7 +48,7 @@ TEST(a_faulty_card_is_named_with_a_remedy)
 	assert_non_null(strstr(err.text, "did not join. skippipe doctor --device cuda says more"));
 }
 
-/* An agent says so before it waits. */
+/* The agent must know beforehand that the driver will compile for long, so that it can say so. */
 TEST(a_card_without_code_is_known_before_its_use)
 {
 	assert_false(device_proof_compiles("cuda"));

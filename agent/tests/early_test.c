@@ -1,5 +1,5 @@
-/* Tests the shares of early tensors: no peer exceeds its share or excludes another, and the early
- * tensors of a correct peer fit. Also tests that outputs are counted. */
+/* Tests the shares of early tensors. No peer exceeds its share or excludes another peer, and the
+ * early tensors of a correct peer fit. Also tests how outputs.c counts the users of a body. */
 
 #include <stdlib.h>
 
@@ -18,7 +18,7 @@ static const struct early_traffic traffic = {
 	.visits = VISITS, .input_bytes = MIB, .sum_bytes = 9 * MIB, .piece_bytes = 2 * MIB
 };
 
-/* Returns a store of this size, with the share of each peer that follows from the size. */
+/* Returns a store with this many bytes of room. The share of each peer follows from the room. */
 static struct early *made(size_t room)
 {
 	struct early *e;
@@ -38,7 +38,7 @@ static bool keep(struct early *e, uint16_t from, size_t bytes)
 	return true;
 }
 
-/* Stores tensors until one is refused. Returns the number stored. */
+/* Stores tensors of a peer until one is refused. Returns the number of stored tensors. */
 static size_t flood(struct early *e, uint16_t from, size_t bytes)
 {
 	size_t n = 0;
@@ -64,14 +64,16 @@ TEST(no_peer_takes_more_than_its_share)
 
 	assert_int_equal(flood(e, GREEDY, MIB), early_share_of(e) / (MIB + EARLY_PLACE_BYTES));
 	assert_true(early_bytes_of(e, GREEDY) <= early_share_of(e));
-	/* A share holds the tensors of two iterations. */
+	/* A share holds the tensors of two iterations: two inputs of 1 MiB for each visit, and a
+	 * gradient of 9 MiB. */
 	assert_true(early_share_of(e) >= 2 * (2 * VISITS + 9) * MIB);
 	assert_false(keep(e, GREEDY, MIB));
 	check_modest_fits(e, MODEST);
 	early_free(e);
 }
 
-/* Each tensor also counts a fixed overhead, which limits the number of small tensors in a share. */
+/* Each tensor counts a fixed number of bytes more than its size. This limits the number of small
+ * tensors in a share. */
 TEST(the_number_of_small_tensors_is_limited)
 {
 	struct early *e = made(1024 * MIB);
@@ -80,11 +82,12 @@ TEST(the_number_of_small_tensors_is_limited)
 	early_free(e);
 }
 
-/* Half of the store is common. Each peer has a part of the other half, which stays free whatever
- * other peers send. */
+/* All peers share one half of the store. The other half is divided among them, so each peer has a
+ * part that other peers cannot fill. */
 TEST(no_peer_is_shut_out)
 {
-	/* Each peer's own part is 24 MiB, enough for an iteration. */
+	/* Room for a reserved part of 24 MiB for each peer, which holds the tensors of an
+	 * iteration. */
 	const size_t room = 2 * PEERS * 24 * MIB;
 	struct early *e = made(room);
 
@@ -98,8 +101,8 @@ TEST(no_peer_is_shut_out)
 	early_free(e);
 }
 
-/* On a machine with little memory, the store still holds all the early tensors that the memory
- * check (needs.c) counts. */
+/* The memory check (needs.c) counts a certain number of early tensors. Even on a machine with
+ * little memory, the store must hold them. */
 TEST(honest_tensors_fit_into_the_smallest_store)
 {
 	struct needs n = needs_of(9 * MIB / sizeof(float), MIB / sizeof(float), VISITS,
@@ -122,7 +125,8 @@ TEST(sums_wait_at_their_sender_before_the_share_is_full)
 	assert_false(early_crowded(e, MODEST));
 	early_drop(e, 0);
 	early_drop(e, 1);
-	assert_int_equal(early_count(e), n); /* dropped tensors leave gaps */
+	/* The entries of dropped tensors stay until early_close_up. */
+	assert_int_equal(early_count(e), n);
 	assert_int_equal(early_close_up(e), 2);
 	assert_int_equal(early_count(e), n - 2);
 	assert_false(early_crowded(e, GREEDY));
@@ -130,7 +134,8 @@ TEST(sums_wait_at_their_sender_before_the_share_is_full)
 	early_free(e);
 }
 
-/* A thread may still read the message of a tensor that is dropped. */
+/* If a tensor is dropped while a thread reads its message, the message must stay until the thread
+ * has ended. */
 TEST(a_dropped_tensor_stays_until_its_decoding_ends)
 {
 	struct early *e = made(64 * MIB);
@@ -151,15 +156,16 @@ TEST(a_dropped_tensor_stays_until_its_decoding_ends)
 		assert_int_equal(early_bytes_of(e, GREEDY), 0);
 		if (!ended) {
 			assert_true(d->is_orphan && d->message.size == MIB);
-			/* Frees the decoding and its message; without this the sanitizer reports a
-			 * leak. */
+			/* Frees the decoding and its message. If it did not, a sanitizer would
+			 * report a leak. */
 			decoding_end(d, true);
 		}
 	}
 	early_free(e);
 }
 
-/* A repeated task replaces its output: a microbatch has one output for each kind of task. */
+/* If a task is repeated, its output replaces the earlier output. A microbatch has at most one
+ * output for each kind of task. */
 TEST(a_repeated_task_replaces_its_output)
 {
 	struct body *out = body_new(malloc(8), 8, true), *again = body_new(malloc(8), 8, true);

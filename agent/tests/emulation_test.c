@@ -1,5 +1,5 @@
-/* Tests the emulated network and compute with complete agents: tasks and transfers take the
- * configured time, also under injected slowness, losses and cuts. */
+/* Tests the emulated network and the emulated computing times with complete agents. Tasks and
+ * transfers must take the configured times, also with injected slowness, losses and cuts. */
 
 #include <stdlib.h>
 
@@ -24,7 +24,8 @@ static const struct msg_task_event *find_event(const struct cluster *c, uint8_t 
 	return NULL;
 }
 
-/* Checks that no event is earlier than the emulated times allow; slow machines pass too. */
+/* Checks that no event is earlier than the emulated times allow. Later events are accepted, because
+ * the test's machine may be slow. */
 static void check_times(const struct cluster *c, double factor)
 {
 	int64_t task_us = (int64_t)(c->options.task_s * c->options.time_scale * 1e6);
@@ -50,8 +51,8 @@ static void check_times(const struct cluster *c, double factor)
 		}
 }
 
-/* Checks that each node runs one task at a time, and reports each waiting task once, with the
- * microbatch that delays it. */
+/* Checks that each node runs one task at a time. Also checks that a node reports each waiting task
+ * once, with the microbatch that delays it. */
 static void check_order(const struct cluster *c)
 {
 	for (uint16_t node = 0; node < c->n_nodes; node++) {
@@ -121,7 +122,7 @@ TEST(test_emulation)
 	cluster_unmake(c);
 }
 
-/* Returns the given times of the node's tasks, in microseconds. */
+/* Returns the sum of the prescribed times of the node's tasks, us. */
 static uint64_t given_us(const struct cluster *c, uint32_t node)
 {
 	int64_t task_us = (int64_t)(c->options.task_s * c->options.time_scale * 1e6);
@@ -133,7 +134,8 @@ static uint64_t given_us(const struct cluster *c, uint32_t node)
 	return (uint64_t)sum;
 }
 
-/* The agents and this controller share a clock. */
+/* Sends a PING. is_measured: the PING has the offset between the clocks of the agent and the
+ * controller, which is 0 here. */
 static void send_clock(struct cluster *c, bool is_measured)
 {
 	struct msg m = { .type = MSG_PING };
@@ -144,8 +146,9 @@ static void send_clock(struct cluster *c, bool is_measured)
 	cluster_turns(c, 5);
 }
 
-/* A node's device is busy for the given times of its tasks. It waits for the network while a
- * tensor is under way, which it can tell once it knows the clock of the controller. */
+/* A node's device counts as busy for the prescribed times of its tasks. It waits for the network
+ * while a tensor is on its way. The node can compute that time only when it knows the controller's
+ * clock. */
 TEST(test_times_of_devices)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
@@ -165,8 +168,8 @@ TEST(test_times_of_devices)
 			const struct device_time *t = &c->nodes[i].committed.spent;
 
 			assert_int_equal(t->us[DEVICE_BUSY], given_us(c, i));
-			assert_true(t->us[DEVICE_HOST] > 0); /* sums */
-			/* Nothing can be under way for long when the first task runs. */
+			assert_true(t->us[DEVICE_HOST] > 0); /* adding the sums of gradients */
+			/* In the first iteration the clock of the controller is not known. */
 			assert_true(k == 0 ? t->us[DEVICE_NETWORK] == 0
 					   : t->us[DEVICE_NETWORK] > 0);
 			assert_true(k > 0 || device_time_total_us(t) <=
@@ -177,12 +180,13 @@ TEST(test_times_of_devices)
 	cluster_unmake(c);
 }
 
-/* The host delays a task from the time at which it could start. Looking for another job while the
- * task waits for its planned end changes nothing. */
+/* If a task starts late, the time since it could have started counts as time of the host. While the
+ * task waits for its planned end, the loop may ask for another job, which must change nothing. */
 TEST(a_late_start_is_time_of_the_host)
 {
 	enum { SECOND = 1000000, LATE_US = 300000 };
-	const struct route r = { .n_hops = 1 }; /* the next task is this node's, too */
+	/* The route has one hop, so the next task runs on this node too. */
+	const struct route r = { .n_hops = 1 };
 	struct agent *a = lone_agent_new(0, 1);
 	struct tasks *tasks = a->modules.tasks;
 	struct device_clock *clock = a->modules.device_clock;
@@ -222,7 +226,8 @@ TEST(test_slow_node_and_ranks)
 	c->options.task_s = 0.3;
 	cluster_gather(c);
 	cluster_route_six(c);
-	/* Data node 0 has four microbatches and two slots. The ranks decide the order. */
+	/* Data node 0 has four microbatches and two slots. The ranks decide in which order they
+	 * start. */
 	for (uint32_t i = 0; i < 8; i++)
 		c->now.ranks[c->now.n_ranks++] = (struct msg_rank){ 7 - i, TASK_FORWARD };
 	cluster_fault(c, 0, 1, FAULT_SLOW_NODE, -1, 3);

@@ -1,6 +1,6 @@
-/* Tests the GPU's figures in heartbeats with a substitute for NVIDIA's library (tests/nvml.c): how
- * often the library is read, and what happens if it hangs or is missing. The GPU of complete agents
- * is emulated. */
+/* Tests the GPU's figures in heartbeats, with a substitute for NVIDIA's library (tests/nvml.c): how
+ * often the agent reads them, and what happens if the library hangs or is missing. The GPU of
+ * complete agents is emulated. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #include "model/tests/emulated_device.h"
 #include "model/tests/nvml_script.h"
 
-/* Loads the tests' library under the name of NVIDIA's, so that dlopen of that name finds it from
- * then on. */
+/* Loads the substitute under the file name of NVIDIA's library. A later dlopen of that name then
+ * finds the substitute. */
 static struct nvml_script *script(void)
 {
 	char path[4096];
@@ -31,7 +31,7 @@ static struct nvml_script *script(void)
 	return s;
 }
 
-/* Waits until the reading under way has ended. */
+/* Waits until the present reading has ended. */
 static void settle(struct gpu_monitor *m)
 {
 	while (gpu_monitor_busy(m))
@@ -62,7 +62,7 @@ TEST(test_is_read_at_every_tenth_heartbeat)
 	assert_int_equal(s->open, 0);
 }
 
-/* The caller never waits, and outdated figures are dropped. */
+/* If the library hangs, the caller must not wait, and outdated figures are dropped. */
 TEST(test_a_library_that_hangs_has_no_figures)
 {
 	struct nvml_script *s = script();
@@ -154,7 +154,8 @@ TEST(test_heartbeats_carry_them)
 	assert_int_equal(s->open, 0);
 }
 
-/* The library is present, but the agent does not compute on a GPU. */
+/* The library is present, but the agent computes on another device than a GPU, so there are no
+ * figures. */
 TEST(test_other_devices_have_none)
 {
 	static const char *const devices[] = { "cpu", "pretend" };

@@ -18,7 +18,8 @@
 
 enum { NODES = 6, ME = 1, P = 8, COMMITTED = 4, NEXT = 5, EPOCH = 7, ACTIVATION = 4 };
 
-/* An agent without a worker or a controller. Only the number of its messages is checked. */
+/* Makes an agent without a worker and a controller. The tests check only how many messages it
+ * sends. */
 static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(ME, NODES);
@@ -64,7 +65,8 @@ static void start(struct agent *a, uint64_t iteration, uint64_t epoch)
 			0);
 }
 
-/* Starts an iteration: microbatches 0 and 1 begin at this node, and microbatch 2 visits it. */
+/* Starts an iteration with three microbatches. Microbatches 0 and 1 begin at this node, and
+ * microbatch 2 visits it later. */
 static void start_three(struct agent *a)
 {
 	const struct route routes[] = { route(0, 0, (uint16_t[]){ ME, 3 }, 0),
@@ -115,7 +117,7 @@ FIXTURE_TEST(a_repeated_start_is_ignored)
 	assert_false(a->requests.zero);
 }
 
-/* A new plan makes the gradients that were added under the previous plan void. */
+/* A new plan makes the gradients void that were added under the previous plan. */
 FIXTURE_TEST(another_plan_restarts_it)
 {
 	const struct route one = route(0, 1, (uint16_t[]){ ME, 4 }, 0);
@@ -130,7 +132,7 @@ FIXTURE_TEST(another_plan_restarts_it)
 	assert_int_equal(a->iteration.routes[0].nodes[1], 4);
 	assert_int_equal(a->iteration.routes[2].n_hops, 0);
 	assert_true(a->requests.zero);
-	/* The stage is being loaded, so there is no gradient to set to zero. */
+	/* While the stage is being loaded, there is no gradient to zero. */
 	a->held.standing = STAND_LOADING;
 	assert_false(iteration_next_job(&a->iteration, &job));
 	a->held.standing = STAND_READY;
@@ -168,9 +170,10 @@ FIXTURE_TEST(a_plan_is_stored_whole_or_not_at_all)
 	take_plan(a, EPOCH, 2, routes);
 	assert_int_equal(plans_find(&a->modules.plans, EPOCH)->n_routes, 2);
 	assert_int_equal(plans_find(&a->modules.plans, EPOCH)->visits, 2);
-	take_plan(a, EPOCH, 3, routes); /* an invalid plan is refused, and the valid plan stays */
+	/* The plan is invalid: it is refused, and the valid plan stays. */
+	take_plan(a, EPOCH, 3, routes);
 	assert_int_equal(plans_find(&a->modules.plans, EPOCH)->n_routes, 2);
-	/* The agent keeps the two newest plans, in whatever order they arrive. */
+	/* The agent keeps the plans of the two newest epochs, whatever their order of arrival. */
 	take_plan(a, EPOCH + 2, 1, routes);
 	take_plan(a, EPOCH + 1, 0, routes);
 	assert_null(plans_find(&a->modules.plans, EPOCH));
@@ -206,7 +209,7 @@ FIXTURE_TEST(dead_nodes_are_forgotten)
 	assert_int_equal(a->progress.iteration, 0);
 }
 
-/* A node that joined after the reduction was ordered may have to replace a node that died later. */
+/* A node that joined after the order to reduce may have to replace a node that died later. */
 FIXTURE_TEST(a_joiner_replaces_a_dead_node)
 {
 	const struct route by_me = route(0, 1, (uint16_t[]){ 0, ME }, 0);
@@ -220,7 +223,7 @@ FIXTURE_TEST(a_joiner_replaces_a_dead_node)
 	assert_int_equal(a->iteration.routes[0].n_hops, 2);
 }
 
-/* Keeps the output of microbatch 0. */
+/* Keeps an output of this node for microbatch 0. */
 static void keep_output(struct agent *a, const float done[ACTIVATION])
 {
 	float *copy = malloc(ACTIVATION * sizeof(*copy));
@@ -233,7 +236,7 @@ static void keep_output(struct agent *a, const float done[ACTIVATION])
 	body_drop(body);
 }
 
-/* This node's finished outputs are sent to the substitute; no task runs again. */
+/* The substitute gets the outputs that this node has finished. No task runs again. */
 FIXTURE_TEST(the_substitute_receives_finished_outputs)
 {
 	static const float done[ACTIVATION] = { 1, 2, 3, 4 };
@@ -266,8 +269,8 @@ FIXTURE_TEST(the_substitute_receives_finished_outputs)
 	assert_int_equal(a->tell.tally.sequence, 0);
 }
 
-/* If the microbatch restarts, or this node's position changes, the node discards its tasks and
- * outputs of the microbatch. */
+/* If a microbatch restarts, or this node's position in its route changes, the node discards its
+ * tasks and outputs of the microbatch. */
 FIXTURE_TEST(a_restarted_microbatch_is_discarded)
 {
 	static const float done[ACTIVATION] = { 1, 2, 3, 4 };
@@ -325,8 +328,8 @@ static bool wants_gradient(struct agent *a)
 	return true;
 }
 
-/* The reduction waits for F, loss and B of both own microbatches, and for the visiting
- * microbatch. */
+/* The sum waits for F, loss and B of microbatches 0 and 1, which begin at this node. It also waits
+ * for F and B of microbatch 2. */
 FIXTURE_TEST(a_sum_waits_for_all_counts)
 {
 	const uint16_t both[] = { ME, 2 };
@@ -347,13 +350,14 @@ FIXTURE_TEST(a_sum_waits_for_all_counts)
 	do_task(a, 2, 1);
 	assert_false(wants_gradient(a));
 	assert_int_equal(reduction_awaits(a->modules.reduction),
-			 -1); /* the sum waits for this node itself */
+			 -1); /* no other node delays the sum */
 	do_task(a, 2, 3);
 	assert_true(wants_gradient(a));
 	assert_int_equal(a->tell.tally.sequence, 0);
 }
 
-/* The worker is free while a slowed task waits for its end. */
+/* A slowed task is still running, although the worker has computed it. The sum waits until the task
+ * ends. */
 FIXTURE_TEST(a_sum_waits_for_the_end_of_the_last_task)
 {
 	const uint16_t both[] = { ME, 2 };
@@ -388,7 +392,8 @@ FIXTURE_TEST(a_sum_without_work_starts_at_once)
 	assert_true(wants_gradient(a));
 }
 
-/* A newer order replaces the waiting order, and does not itself wait for the counts. */
+/* A newer order replaces an order that waits for gradients. The newer order does not wait, because
+ * its field when_counted is 0. */
 FIXTURE_TEST(a_newer_order_does_not_wait)
 {
 	const uint16_t both[] = { ME, 2 };
@@ -416,7 +421,7 @@ static const struct msg_commit good = { .iteration = NEXT,
 					.eps = 0.4f,
 					.weight_decay = 0.6f };
 
-/* Reduces with this node as the only replica, up to the norm. */
+/* Runs a reduction whose only replica is this node, until its norm is computed. */
 static void reduce_alone(struct agent *a)
 {
 	static const uint16_t me[] = { ME };
@@ -469,11 +474,12 @@ FIXTURE_TEST(a_commit_for_the_copy_alone_is_accepted)
 	iteration_commit(&a->iteration, &good, 0);
 	assert_int_equal(a->tell.tally.sequence, 0);
 	assert_false(a->requests.step);
-	/* If the node has a complete reduction, the commit concerns its stage too. */
+	/* The node also has a complete reduction, so the commit concerns its stage too. */
 	reduce_alone(a);
 	struct msg_commit later = good;
 
-	later.iteration++; /* but not if the reduction is of an iteration that the node missed */
+	/* The reduction is not of this iteration, so the commit is for the copy only. */
+	later.iteration++;
 	iteration_commit(&a->iteration, &later, 0);
 	assert_int_equal(a->tell.tally.sequence, 0);
 	assert_false(a->requests.step);

@@ -1,4 +1,4 @@
-/* Makes an agent without a worker and a controller, so that tests can call one of its parts. */
+/* Makes an agent without a worker and a controller, so that a test can call one of its modules. */
 
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ struct agent *lone_agent_new(uint16_t node, uint16_t n_nodes)
 	a->run.welcome.n_nodes = n_nodes;
 	a->run.welcome.node = node;
 	a->peers.list = calloc(n_nodes + 1u, sizeof(a->peers.list[0]));
-	/* All zero: sums travel in fp32. */
+	/* All zero: the sums of gradients are sent in fp32. */
 	a->run.sum_codecs = calloc(MSG_STAGES, sizeof(a->run.sum_codecs[0]));
 	a->run.times.delay_s = calloc(n_nodes, sizeof(a->run.times.delay_s[0]));
 	a->run.times.bytes_s = calloc(n_nodes, sizeof(a->run.times.bytes_s[0]));

@@ -1,5 +1,5 @@
-/* Tests how a link is measured, in virtual time. Below measure.c and packet_trains.c, the test
- * simulates the other node and a link with an unlimited queue. */
+/* Tests how a link is measured, in virtual time. The test simulates the layers below measure.c and
+ * packet_trains.c: the other node, and a link with an unlimited queue. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@
 enum {
 	MS = 1000,
 	SECOND = 1000000,
-	PACKET = 1428, /* bytes that a train's packet takes on the link */
+	PACKET = 1428, /* bytes that a packet of a train occupies on the link */
 	TRAINS = 64,
 	PIECES = 64,
 	LATENCY_US = 10 * MS
@@ -37,13 +37,13 @@ enum {
 static struct {
 	/* The simulated link. */
 	double bytes_per_s;
-	int64_t answer_us;   /* how long an answer waits for the other direction */
+	int64_t answer_us; /* how long an answer waits behind traffic of the other direction */
 	bool passes_trains;
-	bool is_closed;      /* no connection is made */
+	bool is_closed;      /* no connection can be made */
 	int64_t down_us;     /* when the last session ended */
-	double short_factor; /* a short train shows a rate that is wrong by this factor */
-	/* The present, and the past. */
-	int64_t now_us, free_us; /* the time, and when the queue is empty again */
+	double short_factor; /* factor by which the rate measured with a short train is wrong */
+	/* Present state of the link, and what has happened so far. */
+	int64_t now_us, free_us; /* present time, and time at which the link's queue is empty */
 	int64_t longest_us;      /* longest time that bytes waited in the queue */
 	struct msg_packet_train_heard answers[TRAINS];
 	int64_t answers_us[TRAINS];
@@ -52,7 +52,7 @@ static struct {
 	int64_t sent_us[PIECES], acked_us[PIECES];
 	uint32_t n_pieces;
 	size_t piece_bytes;
-	struct msg_measured result; /* what the agent reported; id 0: nothing yet */
+	struct msg_measured result; /* the agent's report; id 0: none yet */
 } wire;
 
 static void enqueue(size_t bytes)
@@ -233,8 +233,8 @@ static void end(struct agent *a)
 	lone_agent_free(a);
 }
 
-/* Follows an order until it is answered. most_ms: as in the controller's order. Returns the time
- * that it took. */
+/* Runs turns until the agent has answered an order. most_ms: time limit in the order. Returns the
+ * time until the answer, us. */
 static int64_t follow_it(struct agent *a, uint32_t most_ms)
 {
 	const int64_t began_us = wire.now_us;
@@ -244,7 +244,7 @@ static int64_t follow_it(struct agent *a, uint32_t most_ms)
 		      &(struct msg_measure){ .id = 1, .to = 1, .most_ms = most_ms }, wire.now_us);
 	while (wire.result.id == 0) {
 		wire.now_us += 2 * MS;
-		/* Answers the trains in the order in which they were sent. */
+		/* Answers trains in the order of their sending. */
 		while (wire.n_answered < wire.n_trains &&
 		       wire.answers_us[wire.n_answered] <= wire.now_us)
 			packet_trains_answered(a->modules.trains, &wire.answers[wire.n_answered++]);
@@ -267,7 +267,7 @@ static void assert_rate(double bytes_per_s)
 	assert_true(ratio > 0.99 && ratio < 1.01);
 }
 
-/* The link carries 1 Mbit/s. An answer may wait as long as a short train takes in the other
+/* The link carries 1 Mbit/s. In half of the cases an answer waits behind a short train of the other
  * direction. */
 TEST(a_slow_link_gets_only_short_trains)
 {
@@ -286,8 +286,8 @@ TEST(a_slow_link_gets_only_short_trains)
 	}
 }
 
-/* The train takes 2.3 s on this link, so bulk data already fills the link when the answer
- * arrives. */
+/* On this link a short train takes 2.3 s. When its answer arrives, bulk data already fills the
+ * link. The answer then gives the rate. */
 TEST(a_late_answer_ends_the_filling)
 {
 	struct agent *a = begin(30000);
@@ -297,7 +297,7 @@ TEST(a_late_answer_ends_the_filling)
 	assert_int_equal(wire.n_trains, 1);
 	assert_int_equal(wire.n_pieces, 1);
 	assert_int_equal(wire.piece_bytes, 64 << 10);
-	/* Trains are still sent after many nodes have answered late. */
+	/* A late answer counts as an answer: trains are still sent after many of them. */
 	for (int i = 0; i < UNREACHED_MOST; i++) {
 		wire.now_us += 10 * SECOND;
 		measure_it(a, 150);
@@ -306,8 +306,8 @@ TEST(a_late_answer_ends_the_filling)
 	end(a);
 }
 
-/* The short train of a fast link shows three times its rate, because delays vary. If the time limit
- * is short, the rate of the first long train is the result. */
+/* Varying delays make the short train show three times the link's rate. This rate must not be
+ * reported. If the time limit is short, the first long train gives the result. */
 TEST(a_fast_link_is_measured_by_long_trains)
 {
 	static const uint32_t most_ms[] = { 5000, 10 };
@@ -343,8 +343,8 @@ TEST(a_link_that_passes_no_trains_is_filled)
 	end(a);
 }
 
-/* The first order gives the connection its time. Each later order concerns a port that has been
- * tried for long, and is answered soon. */
+/* The first order waits for the connection for the whole time limit. Later orders to the same
+ * closed port are answered soon. */
 TEST(a_closed_port_is_waited_for_once)
 {
 	struct agent *a = begin(1e6);
@@ -359,13 +359,14 @@ TEST(a_closed_port_is_waited_for_once)
 		assert_non_null(
 			strstr(wire.result.text, i == 0 ? " within 4.0 s" : " within 0.3 s"));
 	}
-	/* The port is open at last. */
+	/* The port opens. */
 	wire.is_closed = false;
 	measure_it(a, 150);
 	end(a);
 }
 
-/* A link that was up for long and has just lost its session has the whole time to connect. */
+/* A link that was up for long and has just lost its session gets the whole time limit to
+ * connect. */
 TEST(a_lost_session_has_its_time)
 {
 	struct agent *a = begin(1e6);
@@ -376,7 +377,7 @@ TEST(a_lost_session_has_its_time)
 	wire.down_us = wire.now_us - SECOND;
 	assert_true(follow_it(a, 150) >= 4 * SECOND);
 	assert_non_null(strstr(wire.result.text, " within 4.0 s"));
-	/* By now the session has been lost for five seconds. */
+	/* Now the session has been lost for five seconds, so the limit is short. */
 	assert_true(follow_it(a, 150) < SECOND / 2);
 	end(a);
 }

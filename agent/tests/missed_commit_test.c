@@ -1,4 +1,4 @@
-/* Tests an agent that misses a commit, or receives it late. */
+/* Tests an agent that misses a commit or receives it late. */
 
 #include <string.h>
 
@@ -10,8 +10,9 @@ static bool three_complains(struct cluster *c)
 	return c->nodes[3].troubles > 0;
 }
 
-/* Node 3 receives no message of an iteration, as behind a cut link. The node keeps its older
- * weights, refuses to start the next iteration with them, and catches up from the other replica. */
+/* Node 3 receives no message of an iteration, as if its link were cut. It keeps its older weights
+ * and refuses to start the next iteration with them. Then it gets the present weights from the
+ * other replica. */
 TEST(test_missed_commit)
 {
 	struct cluster *c = cluster_of_six();
@@ -29,7 +30,7 @@ TEST(test_missed_commit)
 	assert_non_null(strstr(c->nodes[3].trouble, "iteration 1 is committed here"));
 	c->nodes[3].ready = false;
 	cluster_finish(c);
-	/* Node 3 is assigned its own stage without a fetch, and therefore keeps its old weights. */
+	/* Node 3 is assigned its own stage without a fetch, so it keeps its old weights. */
 	cluster_send(
 		c, 3,
 		&(struct msg){ .type = MSG_ASSIGN, .u.assign = { ++c->assignments, 1, 1 } });
@@ -59,8 +60,8 @@ static bool three_has_committed(struct cluster *c)
 	return c->nodes[3].committed.iteration == c->now.iteration;
 }
 
-/* The controller dies while it announces a commit, and node 3 does not receive the commit. Node 3
- * still has the sum. It makes the step when the next controller repeats the commit. */
+/* The controller dies while it sends a commit, before the commit reaches node 3. Node 3 still has
+ * the sum. It makes the step when the next controller sends the commit again. */
 TEST(test_commit_announced_again)
 {
 	struct cluster *c = cluster_of_six();

@@ -10,8 +10,8 @@ enum { MIB = 1 << 20 };
 
 TEST(the_needs_are_the_sum_of_their_parts)
 {
-	/* 1 MiB of parameters, 2 MiB for each activation, 3 visits, at most 100 MiB of early
-	 * tensors */
+	/* The stage has 1 MiB of parameters, and an activation has 2 MiB. There are 3 visits, and
+	 * early tensors take at most 100 MiB. */
 	struct needs n = needs_of(MIB / 4, MIB / 2, 3, 100ull * MIB, false);
 
 	assert_int_equal(n.kept, 2 * 3 * 2 * MIB);
@@ -25,7 +25,8 @@ TEST(the_needs_are_the_sum_of_their_parts)
 			 n.total + 3 * MIB);
 }
 
-/* Uses a stage of the 7b preset and 60 visits of 1 x 4096 tokens, whose sizes exceed 32 bits. */
+/* A stage of the 7b preset and 60 visits of 1 x 4096 tokens need more bytes than 32 bits can
+ * count. */
 TEST(large_models_do_not_overflow)
 {
 	struct needs n = needs_of((size_t)900 << 20, (size_t)4096 * 4096, 60, UINT64_MAX, true);
@@ -63,13 +64,13 @@ TEST(only_the_additional_memory_must_be_free)
 
 TEST(early_tensors_use_the_remaining_memory)
 {
-	/* Correct peers send 7 MiB early. */
+	/* A correct peer sends at most 7 MiB early: 3 inputs of 2 MiB and a gradient of 1 MiB. */
 	struct needs n = needs_of(MIB / 4, MIB / 2, 3, 1024ull * MIB, false);
 
 	assert_int_equal(needs_early_room(&n, n.total + 200ull * MIB, 1024ull * MIB), 207ull * MIB);
 	assert_int_equal(needs_early_room(&n, n.total + 2000ull * MIB, 1024ull * MIB),
 			 1024ull * MIB);
-	/* With little memory, a quarter of the minimum still holds correct peers' tensors. */
+	/* With little memory, the room is still 64 MiB plus four times those 7 MiB. */
 	assert_int_equal(needs_early_room(&n, n.total, 1024ull * MIB), (4 * 7 + 64) * MIB);
 	assert_int_equal(needs_early_room(&n, 0, 1024ull * MIB), (4 * 7 + 64) * MIB);
 }

@@ -1,4 +1,4 @@
-/* Tests that an agent joins another run without a pause of its loop and without a new thread. */
+/* Tests that an agent joins another run while its loop continues, and without starting a thread. */
 #include <errno.h>
 #include <semaphore.h>
 #include <sys/resource.h>
@@ -14,8 +14,8 @@ enum { NODE = 1, NEXT = 78 };
 static sem_t release;
 static bool timed_out;
 
-/* A job that waits until the test releases it, or for a limited time. If the loop wrongly waits for
- * the job, the test fails and does not hang. */
+/* A job that waits until the test releases it, but only for a limited time. If the loop waited for
+ * the job by mistake, the test would thus fail instead of hanging. */
 static void hold(void *context, void *job)
 {
 	struct timespec by;
@@ -63,8 +63,8 @@ static struct cluster *gathered(void)
 	return c;
 }
 
-/* The job uses the memory of the previous run. Until the job ends, the agent sends heartbeats, and
- * the orders of the next run wait. */
+/* The worker's job uses the memory of the previous run. Until it ends, the agent sends heartbeats,
+ * and the orders of the next run wait. */
 TEST(another_run_begins_after_the_job)
 {
 	struct cluster *c = gathered();
@@ -77,7 +77,7 @@ TEST(another_run_begins_after_the_job)
 	cluster_assign(c, NODE, -1);
 	cluster_until(c, is_in_no_run, "the end of the previous run");
 	cluster_until(c, beats_without_a_stage, "a heartbeat");
-	welcome(c); /* a WELCOME as from a restarted controller */
+	welcome(c); /* a second WELCOME, as from a restarted controller */
 	cluster_assign(c, NODE, -1);
 	cluster_turns(c, 50);
 	assert_true(is_in_no_run(c));
@@ -92,7 +92,7 @@ TEST(another_run_begins_after_the_job)
 	sem_destroy(&release);
 }
 
-/* No descriptors are left, so the agent cannot start another thread for jobs. */
+/* The process has no free descriptors, so the agent could not start another worker thread. */
 TEST(another_run_needs_no_new_thread)
 {
 	struct cluster *c = gathered();

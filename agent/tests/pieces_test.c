@@ -1,4 +1,5 @@
-/* Tests routes, faults, the delay queue, slices and fetches, each against a simple model. */
+/* Tests routes, faults, the delay queue, slices and fetches. A simple model gives the expected
+ * results. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -70,8 +71,8 @@ TEST(test_bad_routes)
 	assert_null(read_route(1, (uint16_t[]) { 9 }, plain, &r));
 }
 
-/* A route continues if nodes are replaced, even the data node. If the stages, the data or the
- * attempt of the last restart change, the microbatch restarts. */
+/* A new route continues the old one if only nodes are replaced, even the data node. The microbatch
+ * restarts if the stages, the data or the attempt of the last restart change. */
 TEST(test_continuation)
 {
 	const struct route was = { .microbatch = 3, .attempt = 2, .since = 1, .shard = 1, .wave = 4,
@@ -94,7 +95,7 @@ TEST(test_continuation)
 	r.stages[1] = 1;
 	r.stages[2] = 2;
 	assert_false(route_continues(&was, &r));
-	/* Without an earlier route, there is nothing to continue. */
+	/* An unknown route cannot be continued. */
 	assert_false(route_continues(&(struct route){ .microbatch = 3 }, &was));
 	assert_null(route_read(&r, &m, &(struct route_limits){ 10, 4, 4 }));
 	assert_int_equal(r.since, 1);
@@ -134,7 +135,8 @@ TEST(test_faults)
 	assert_false(fault_expire(&f, 10999));
 	assert_true(fault_expire(&f, 11000));
 	assert_true(fault_node_factor(&f) == 2);
-	/* Another fault with this number replaces the first; FAULT_NONE heals it. */
+	/* A fault with the number of another fault replaces it. FAULT_NONE heals the fault with
+	 * this number. */
 	assert_int_equal(apply(&f, 2, FAULT_SLOW_NODE, -1, 7, 0), 0);
 	assert_true(fault_node_factor(&f) == 7);
 	assert_int_equal(apply(&f, 2, FAULT_NONE, -1, 0, 0), 0);
@@ -198,14 +200,15 @@ TEST(test_hold_order)
 
 enum { MOST = 7, FLOATS = 103 };
 
-/* A stage of two tensors. */
+/* A stage with two tensors, which begin at these floats. */
 static const size_t starts[] = { 0, 40 };
 static const struct sum_codec fp32 = { FORMAT_FP32, starts, 2 };
 
 typedef int put_function(struct slices *r, uint16_t from, uint32_t slice, uint64_t offset,
 			 const void *body, size_t bytes);
 
-/* Puts a slice in pieces of 1 to 9 units (bytes), in a random order, each piece twice. */
+/* Puts a slice in pieces of 1 to 9 units, in a scattered order. Each piece is put twice. unit: size
+ * of a unit, bytes. */
 static void put_scattered(put_function *put, struct slices *r, uint16_t from, uint32_t slice,
 			  const void *body, size_t unit)
 {
@@ -226,7 +229,8 @@ static void put_scattered(put_function *put, struct slices *r, uint16_t from, ui
 	}
 }
 
-/* The slices exchange their parts and their sums, in messages of whole units. */
+/* Lets n nodes exchange their parts and sums. unit: the size of each message is a multiple of it,
+ * bytes. */
 static void exchange(struct slices **r, uint32_t n, const uint16_t *nodes, float g[][FLOATS],
 		     size_t unit)
 {
@@ -290,7 +294,8 @@ TEST(test_reduce)
 			for (uint32_t k = 0; k < n; k++)
 				assert_true(slices_hashes(r[i])[k] == slices_hashes(r[0])[k]);
 		}
-		/* Changes one bit of the last slice's sum: only the hash of that slice changes. */
+		/* Changes one bit of the last slice's sum. Only the hash of that slice may
+		 * change. */
 		((float *)slices_staging(r[0]))[FLOATS - 1] *= -1;
 		slices_hash(r[0], NULL);
 		for (uint32_t k = 0; n > 1 && k < n; k++)
@@ -301,8 +306,8 @@ TEST(test_reduce)
 	}
 }
 
-/* Every node decodes the same sum: that of the decoded parts, encoded once. Pieces may end inside a
- * group. */
+/* With encoded slices, every node decodes the same sum: the parts are decoded and added, and their
+ * sum is encoded once. Pieces may end inside a group that has one scale. */
 TEST(test_reduce_encoded)
 {
 	static const uint16_t nodes[MOST] = { 1, 4, 5, 11, 12, 30, 999 };
@@ -336,7 +341,7 @@ TEST(test_reduce_encoded)
 	}
 }
 
-/* Returns the sum of squares in the order that all devices keep: eight running sums. */
+/* Returns the sum of squares, computed with eight running sums as on all devices. */
 static double squares_of(const float *x, size_t n)
 {
 	double sum[8] = { 0 };
@@ -346,7 +351,7 @@ static double squares_of(const float *x, size_t n)
 	return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
-/* Threads that share the work give the bits of plain code, whatever their number. */
+/* Checks that threads give the same bits as plain code, whatever their number. */
 static void check_threads(enum tensor_format format, struct pool *pool)
 {
 	enum { LARGE = 5 * SUM_BLOCK + 777 };
@@ -408,8 +413,8 @@ TEST(threads_add_to_the_same_bits)
 	check_threads(FORMAT_Q6, NULL);
 }
 
-/* A part or a sum with a scale that is not finite is refused when it is complete, and its sender
- * may send it again. The node's own part is not checked. */
+/* A complete part or sum is refused if one of its scales is not finite. Its sender may send it
+ * again. The node's own part is not checked. */
 TEST(test_encoded_slices_are_checked)
 {
 	static const uint16_t nodes[] = { 2, 3 };
@@ -468,7 +473,7 @@ TEST(test_reduce_refuses)
 	assert_int_equal(slices_put_part(r, 2, 1, 16, body, 16), 0);
 	assert_int_equal(slices_put_part(r, 2, 1, 20, body, 8), -EALREADY);
 	assert_int_equal(slices_put_part(r, 2, 1, 16, body, 8), -EALREADY);
-	/* Overlaps bytes that have arrived. */
+	/* The piece overlaps bytes that have arrived. */
 	assert_int_equal(slices_put_part(r, 2, 1, 8, body, 16), -EINVAL);
 	assert_int_equal(slices_put_part(r, 2, 1, 24, body, 16), -EINVAL);
 	assert_int_equal(slices_put_part(r, 2, 1, 16, body, 20), -EINVAL);
@@ -482,8 +487,8 @@ TEST(test_reduce_refuses)
 	slices_free(r);
 }
 
-/* The number of gaps between received pieces is limited, so a sender cannot make the list of gaps
- * grow without end. */
+/* The number of ranges that a slice's received bytes may form is limited. Otherwise a sender could
+ * fill the memory with their list. */
 TEST(test_gaps_are_limited)
 {
 	static const uint16_t nodes[] = { 2, 3 };
@@ -503,7 +508,7 @@ TEST(test_gaps_are_limited)
 
 enum { P = 40 * FETCH_LEAST + 17, PIECES = 41 };
 
-/* Every float is in exactly one piece, and the size of pieces is within its limits. */
+/* Every float is in exactly one piece, and no piece is too small or too large. */
 TEST(test_pieces_cover_the_stage)
 {
 	static const size_t stages[] = { 1, 1000, 1 << 17, 3 << 18, 30000001, 400000000 };
@@ -521,7 +526,7 @@ TEST(test_pieces_cover_the_stage)
 	}
 }
 
-/* Returns element i of array k at an iteration. Each step adds 1. */
+/* Returns float i of array k at an iteration. Each step adds 1 to it. */
 static float value(size_t k, size_t i, uint64_t iteration)
 {
 	return (float)((i * 7 + k) % 1000) + (float)iteration;
@@ -544,7 +549,8 @@ static int give(struct fetch *f, uint32_t piece, uint64_t iteration, int64_t now
 	return rc;
 }
 
-/* Applies a commit as standby.c does: makes the step on all held pieces that are not ahead. */
+/* Makes a commit's step as standby.c does, on all pieces that have arrived and are not of a later
+ * iteration. */
 static void step_held(struct fetch *f)
 {
 	size_t from, n;
@@ -556,8 +562,8 @@ static void step_held(struct fetch *f)
 	f->iteration++;
 }
 
-/* Pieces of several iterations arrive out of order, some are lost, and commits are made in between.
- * The complete copy has the newest iteration, and requests never exceed the window. */
+/* Pieces of several iterations arrive out of order, some are lost, and commits happen in between.
+ * In the end the copy has the newest iteration. The requested pieces never exceed the window. */
 TEST(test_fetch_during_training)
 {
 	struct fetch f = { .n = 0 };
@@ -575,7 +581,8 @@ TEST(test_fetch_during_training)
 			assert_true(n < FETCH_WINDOW);
 			asked[n++] = piece;
 		}
-		if (n == 0) { /* all pieces were lost: they are requested again after a silence */
+		/* All requested pieces were lost; after some silence they are requested again. */
+		if (n == 0) {
 			now += 5000001;
 			continue;
 		}
@@ -584,7 +591,7 @@ TEST(test_fetch_during_training)
 			assert_int_not_equal(give(&f, asked[piece], source, now), -EINVAL);
 		asked[piece] = asked[--n];
 		if (f.n_held > 0 && rng_below(&g, 4) == 0) {
-			source++; /* the source steps before the copy */
+			source++; /* the source makes the step before the copy does */
 			if (n > 0)
 				assert_int_equal(give(&f, asked[0], source, now), 0);
 			if (n > 0)
@@ -601,7 +608,8 @@ TEST(test_fetch_during_training)
 	fetch_end(&f);
 }
 
-/* All pieces have arrived, one of them ahead: the copy is complete after its next step. */
+/* All pieces have arrived, but one is of the next iteration. The copy is complete after its next
+ * step. */
 TEST(test_fetch_waits_for_the_copy)
 {
 	struct fetch f = { .n = 0 };
@@ -618,9 +626,9 @@ TEST(test_fetch_waits_for_the_copy)
 	fetch_end(&f);
 }
 
-/* The link carries the copy in the time of eight iterations, one piece after another. A piece has
- * the weights of the iteration in which it was requested. The first piece must be of the present
- * iteration, because the sums of earlier iterations are no longer sent. */
+/* The link carries one piece after another, and needs the time of eight iterations for the whole
+ * copy. A piece has the weights of the iteration in which it was requested. The first piece must be
+ * of the present iteration, because the sums of earlier iterations are not sent any more. */
 TEST(test_a_slow_link_brings_the_copy)
 {
 	enum { FLOATS_A_MS = 10, ITERATION_MS = P / FLOATS_A_MS / 8 };
@@ -672,8 +680,8 @@ static uint32_t asks(struct fetch *f, int64_t now)
 	return n;
 }
 
-/* The first timeout is short, because the first answer may have been sent to an earlier process of
- * this node. After an answer, the timeout follows the time that a piece takes. */
+/* The first timeout is short, because the source may have sent the first answer to an earlier
+ * process of this node. Once a piece has arrived, the timeout depends on how long pieces take. */
 TEST(test_timeout_grows)
 {
 	struct fetch f = { .n = 0 };
@@ -692,8 +700,8 @@ TEST(test_timeout_grows)
 	fetch_end(&f);
 }
 
-/* If a piece takes four seconds, the timeout is twelve; the first timeout follows from the expected
- * transfer time. If no piece arrives, requests are repeated at growing intervals. */
+/* If a piece takes four seconds, the timeout is twelve seconds. The first timeout depends on the
+ * expected transfer time. If no piece arrives, requests are repeated at growing intervals. */
 TEST(test_slow_pieces_get_time)
 {
 	struct fetch f = { .n = 0 };
@@ -720,8 +728,7 @@ TEST(test_slow_pieces_get_time)
 	fetch_end(&f);
 }
 
-/* If a transfer takes one second, variations of half a second do not count as waiting in a
- * queue. */
+/* If a transfer takes one second, half a second more or less is not taken for queueing. */
 TEST(test_a_long_transfer_is_no_queue)
 {
 	struct fetch f = { .n = 0 };
@@ -738,8 +745,8 @@ TEST(test_a_long_transfer_is_no_queue)
 	fetch_end(&f);
 }
 
-/* If a piece is outdated on arrival because it waited behind others, the next request is for one
- * piece alone. */
+/* If a piece waited behind other pieces and is of a past iteration when it arrives, the next
+ * request is for one piece alone. */
 TEST(test_a_late_piece_is_requested_alone)
 {
 	struct fetch f = { .n = 0 };
@@ -775,8 +782,8 @@ TEST(test_fetch_refuses)
 	assert_int_equal(give(&f, 3, 3, 1), -ESTALE);
 	assert_int_equal(give(&f, 3, 5, 1), 0);
 	assert_true(fetch_fits(&f, 2));
-	assert_false(fetch_fits(&f, 3)); /* the piece is ahead of the copy */
-	fetch_void(&f); /* a commit was missed: only current pieces fit */
+	assert_false(fetch_fits(&f, 3)); /* the piece is of a later iteration than the copy */
+	fetch_void(&f);                  /* the copy missed a commit, so only newer pieces fit */
 	assert_int_equal(give(&f, 3, 5, 1), 0);
 	assert_int_equal(give(&f, 2, 4, 1), -ESTALE);
 	assert_int_equal(give(&f, 2, 5, 1), 0);

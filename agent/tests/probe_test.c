@@ -1,5 +1,5 @@
 /* Tests when an agent reports that a link loses large messages. The test replaces the post below
- * probe.c, and has one link that is stuck from the beginning. */
+ * probe.c. There is one link, which is stuck from the beginning. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,8 @@
 
 static struct {
 	bool passes_small, passes_large, waits;
-	bool only_first_is_stuck; /* only the first connection is stuck, as while TCP backs off */
+	/* Only the first connection is stuck, as it is when TCP waits after losses. */
+	bool only_first_is_stuck;
 	int64_t expected_us, now_us;
 	struct post_peer_info info;
 } wire;
@@ -87,8 +88,8 @@ static void end(struct agent *a)
 	lone_agent_free(a);
 }
 
-/* Sends heartbeats for `us` microseconds. Returns true if the last one reports that large messages
- * are lost. */
+/* Lets `us` microseconds of heartbeats pass. Returns true if the last heartbeat reports that the
+ * link loses large messages. */
 static bool beats(struct agent *a, int64_t us)
 {
 	struct msg_stuck stuck[MSG_STUCK];
@@ -101,8 +102,8 @@ static bool beats(struct agent *a, int64_t us)
 	return n == 1 && stuck[0].large_lost && stuck[0].small_passes;
 }
 
-/* The first connection proves nothing. The second connection is judged after two seconds, or three
- * times the expected time. */
+/* The first connection proves nothing, because TCP may be waiting. The second connection is judged
+ * after two seconds, or after three times the expected time if that is longer. */
 TEST(a_network_that_loses_large_messages_is_reported)
 {
 	struct agent *a = begin(SECOND / 4);
@@ -121,8 +122,8 @@ TEST(a_network_that_loses_large_messages_is_reported)
 	end(a);
 }
 
-/* The agent has dropped the first connection on the controller's order, so the second one is judged
- * by the shorter limit at once. */
+/* On the controller's order the agent has already replaced the first connection. The second
+ * connection is then judged by the shorter limit. */
 TEST(a_forgotten_link_is_tried_sooner)
 {
 	struct agent *a = begin(SECOND / 4);
@@ -134,8 +135,8 @@ TEST(a_forgotten_link_is_tried_sooner)
 	end(a);
 }
 
-/* The waiting message is never dropped, as when its receiver was removed. The connection is then
- * judged later. */
+/* The waiting message is never dropped, so the first connection stays. It is judged by the longer
+ * limit. */
 TEST(a_link_whose_message_still_waits_needs_longer)
 {
 	struct agent *a = begin(SECOND / 4);
@@ -147,7 +148,8 @@ TEST(a_link_whose_message_still_waits_needs_longer)
 	end(a);
 }
 
-/* Small messages are answered during the whole test. The new connection ends the doubt. */
+/* Only the first connection is stuck. The new connection answers large probes, which ends the
+ * doubt. */
 TEST(a_connection_that_backs_off_is_not_reported)
 {
 	struct agent *a = begin(SECOND / 4);

@@ -40,7 +40,7 @@ TEST(threads_on_one_processor_wait_for_each_other)
 	} while ((now.ran_us < before.ran_us + 200000 ||
 		  now.waited_us < before.waited_us + now.ran_us - before.ran_us) &&
 		 now.ran_us > 0 && clock_monotonic_us() < limit);
-	/* One of three threads runs at any time, and the others wait longer than it runs. */
+	/* Only one of three threads can run at a time, so each thread waits longer than it runs. */
 	if (now.ran_us > 0)
 		assert_true(now.waited_us - before.waited_us >= now.ran_us - before.ran_us);
 	atomic_store(&ended, true);

@@ -1,5 +1,6 @@
-/* Tests the program from outside: options, signals, orders, faults and exit statuses. Needs
- * bin/skippipe-agent in $SKIPPIPE_BUILD (default: build), and is skipped without it. */
+/* Tests the program from outside: options, signals, orders, faults and exit statuses. Runs
+ * bin/skippipe-agent in the folder $SKIPPIPE_BUILD (default: build), and is skipped if there is
+ * none. */
 
 #include <fcntl.h>
 #include <poll.h>
@@ -25,7 +26,7 @@ struct scene {
 	struct keys_identity *identity, *agent_key;
 	struct keys_list *admitted;
 	struct post *post;
-	post_peer_id peer; /* the agent, which sent HELLO */
+	post_peer_id peer; /* the connection of the agent; set at HELLO */
 	pid_t pid;
 	struct msg_hello hello;
 	bool said_hello, ready, troubled, drains, has_tokenizer;
@@ -102,7 +103,8 @@ static void spawn(struct scene *s, const char *const *args)
 
 static void serve(struct scene *s);
 
-/* Waits for the program to end, and serves as its controller meanwhile. Returns the wait status. */
+/* Waits until the program ends, and answers as its controller meanwhile. Returns the wait
+ * status. */
 static int end_of(struct scene *s)
 {
 	int64_t by = clock_monotonic_us() + PATIENCE_US;
@@ -299,7 +301,7 @@ SCENE(test_bad_values)
 					 s->key, "--listen", "127.0.0.1:0", NULL });
 	assert_int_equal(exit_of(s), 1);
 	assert_output_has(s, missing);
-	/* The controller key must be a public key, not the name of a key file. */
+	/* --controller-key takes a public key, not the file of a private key. */
 	spawn(s, (const char *const[]) { "--join", s->join, "--controller-key", s->key, "--key",
 					 s->key, "--listen", "127.0.0.1:0", NULL });
 	assert_int_equal(exit_of(s), 1);
@@ -344,7 +346,8 @@ static bool output_has(const struct scene *s, const char *text)
 	return said;
 }
 
-/* The agent waits for its port, which an agent of the previous run may still use. */
+/* If its port is in use, the agent waits, because an agent of the previous run may still be
+ * ending. */
 SCENE(test_port_that_becomes_free)
 {
 	struct scene *s = *state;
@@ -440,7 +443,7 @@ SCENE(test_hang_and_kill)
 	welcome(s, "tiny", NULL);
 	assign(s, 1);
 	serve_until(s, &s->ready, "ready");
-	while (s->beats == 0) /* waits for the heartbeat at which the first interval begins */
+	while (s->beats == 0) /* wait for the heartbeat that begins the first interval */
 		serve(s);
 	beats = s->beats;
 	send_message(s, &m);
@@ -472,7 +475,8 @@ SCENE(test_bad_corpus)
 	assert_output_has(*state, "no such file here");
 }
 
-/* Sends the agent a corpus that it cannot train on. The agent leaves, and says why. */
+/* Gives the agent a corpus on which it cannot train. Checks that the agent ends and reports the
+ * reason. */
 static void refuses_corpus(struct scene *s, const char *name, const void *data, size_t size,
 			   const char *text)
 {

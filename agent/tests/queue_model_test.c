@@ -1,6 +1,6 @@
 /* Compares the queues of all nodes with a simple simulation of the execution model, which advances
- * time by one unit at a time. Also tests that each microbatch is counted exactly once when nodes
- * die while tensors of older attempts are in flight. */
+ * one unit of time at a time. Also tests that each microbatch is counted exactly once when nodes
+ * die while tensors of older attempts are on their way. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +23,8 @@ struct world {
 	struct msg_rank ranks[NODES][3 * BATCHES];
 };
 
-/* Makes a route through some stages, one node of each, starting with stage 0. There are four stages
- * with two nodes each. */
+/* Makes a random route that begins with stage 0 and visits some stages. There are four stages, and
+ * two nodes for each stage. */
 static void random_route(struct world *w, struct rng *g, struct route *r, uint32_t id)
 {
 	memset(r, 0, sizeof(*r));
@@ -188,10 +188,12 @@ struct run {
 	int counted[NODES][BATCHES][3];
 	uint32_t attempt[BATCHES];
 	int moves;
-	bool moved[BATCHES]; /* a hop of the microbatch was moved away from a living node */
-	int64_t heard[NODES]; /* when the node learns of the newest attempt */
-	struct route known[NODES][BATCHES]; /* the newest route of which the node was informed */
-	/* Outputs sent since the microbatch's last restart, by kind. */
+	/* A hop of the microbatch was moved to another node although its node is alive. */
+	bool moved[BATCHES];
+	int64_t heard[NODES]; /* when the node gets the last announcement sent to it */
+	struct route known[NODES][BATCHES]; /* the newest route that was announced to the node */
+	/* True for each output that the node has sent since the microbatch's last restart, by kind
+	 * of task. */
 	bool sent[NODES][BATCHES][3];
 };
 
@@ -253,8 +255,8 @@ static void task_ended(struct run *r, uint16_t node)
 	task_free(t);
 }
 
-/* Takes a newer route as agent/execution/iteration.c does. Returns true if the
- * microbatch begins at this node. */
+/* Handles a new route as agent/execution/iteration.c does. Returns true if the microbatch must
+ * begin at this node. */
 static bool take_route(struct run *r, uint16_t node, const struct route *route)
 {
 	uint32_t m = route->microbatch;
@@ -281,7 +283,7 @@ static bool take_route(struct run *r, uint16_t node, const struct route *route)
 	return false;
 }
 
-/* Takes a tensor as agent/arrivals.c does. */
+/* Handles an arriving tensor as agent/arrivals.c does. */
 static void take_tensor(struct run *r, const struct event *e)
 {
 	const struct route *known = &r->known[e->node][e->route.microbatch], *route = &e->route;
@@ -340,7 +342,7 @@ static bool run_step(struct run *r)
 
 	for (size_t i = 0; i < r->n_events; i++)
 		at = r->events[i].at < at ? r->events[i].at : at;
-	/* Dispatch overheads end between events, so a task may start now. */
+	/* The end of a dispatch overhead is no event, but a waiting task may start then. */
 	for (uint16_t i = 0; i < r->w->n_nodes; i++)
 		if (!r->dead[i] && r->busy_until[i] > r->now && r->busy_until[i] < at &&
 		    queue_waiting(r->queues[i]) > 0)
@@ -400,12 +402,13 @@ TEST(test_execution_model)
 	}
 	free(r);
 	assert_true(waits > 100);
-	assert_true(standstills < 40); /* swapped routes can deadlock, but most of these do not */
+	/* The swapped stages of some routes can cause a deadlock, but rarely do. */
+	assert_true(standstills < 40);
 }
 
 /* ---- nodes die ---- */
 
-/* Returns true if every node on the current route has counted microbatch m. */
+/* Returns true if every node on the present route has counted microbatch m. */
 static bool through(const struct run *r, uint32_t m)
 {
 	const struct route *route = &r->w->routes[m];
@@ -416,8 +419,8 @@ static bool through(const struct run *r, uint32_t m)
 	return r->counted[route->nodes[0]][m][TASK_LOSS] > 0;
 }
 
-/* Announces a new attempt of microbatch m. Each node receives the announcements in order, but at
- * its own time. */
+/* Announces a new attempt of microbatch m to all nodes. A node gets the announcements in their
+ * order, but each after a random delay. */
 static void tell(struct run *r, struct rng *g, uint32_t m)
 {
 	r->w->routes[m].attempt = ++r->attempt[m];
@@ -429,8 +432,9 @@ static void tell(struct run *r, struct rng *g, uint32_t m)
 	}
 }
 
-/* Acts as the controller when a node dies: the node's neighbour replaces it in every microbatch
- * that visits it. Some other microbatches get a new attempt without a change, or restart. */
+/* Lets a node die. As the controller does, replaces it by the other node of its stage in every
+ * microbatch that visits it. Also announces some other microbatches again, unchanged or
+ * restarted. */
 static void kill_node(struct run *r, struct world *w, struct rng *g, uint16_t dead)
 {
 	r->dead[dead] = true;
@@ -447,9 +451,9 @@ static void kill_node(struct run *r, struct world *w, struct rng *g, uint16_t de
 	}
 }
 
-/* Moves a hop to the living neighbour if its F has not started. The old node may still run the
- * hop's tasks before it learns of the move. The gradient then counts twice, so the controller
- * restarts the iteration. */
+/* Moves a hop, whose F has not started, to the other living node of the stage. The old node may run
+ * the hop's tasks before it learns of the move. Both nodes then count the gradient, so check_counts
+ * skips such microbatches; a controller would restart the iteration. */
 static void move_ahead(struct run *r, struct world *w, struct rng *g)
 {
 	uint32_t m = rng_below(g, w->n_batches), hop = rng_below(g, w->routes[m].n_hops);
@@ -535,6 +539,6 @@ TEST(test_exactly_once)
 	}
 	free(r);
 	assert_true(moves > 400);
-	/* The others deadlock, because routes are swapped and slots are few. */
+	/* The other rounds end in a deadlock, because some routes are swapped and slots are few. */
 	assert_true(finished > 350);
 }

@@ -1,4 +1,4 @@
-/* Tests each rule by which the queue chooses and starts tasks. */
+/* Tests each rule by which the queue chooses the next task. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -56,7 +56,7 @@ TEST(test_an_early_gradient)
 	assert_int_equal(arrive(q, 5, 1, 3, 0), QUEUE_TAKEN);
 	assert_null(queue_start(q, 0));
 	assert_true(queue_blocked(q));
-	/* The B waits for its own F, which is no collision. */
+	/* The B waits for the F of its own microbatch, so it is not reported as a collision. */
 	assert_null(queue_announce_waiter(q));
 	assert_int_equal(arrive(q, 5, 1, 1, 4), QUEUE_TAKEN);
 	t = queue_start(q, 4);
@@ -71,8 +71,8 @@ TEST(test_an_early_gradient)
 	queue_free(q);
 }
 
-/* When another node is replaced, waiting and running tasks keep their slots. Events of these tasks
- * still name the attempt in which the tasks arrived. */
+/* If another node of the route is replaced, waiting and running tasks stay valid and keep their
+ * slots. Their events still name the attempt with which the tasks arrived. */
 TEST(test_going_on)
 {
 	struct route r = two_hops(1, 1);
@@ -118,7 +118,7 @@ TEST(test_running_task_of_an_older_attempt)
 	task_free(queue_end(q));
 	arrive(q, 1, 0, 3, 5);
 	assert_non_null(queue_start(q, 5));
-	/* The microbatch restarts while its B runs. The slot stays taken until the B ends. */
+	/* The microbatch restarts while its B runs. Its slot becomes free only when the B ends. */
 	assert_int_equal(arrive(q, 1, 1, 1, 6), QUEUE_TAKEN);
 	assert_int_equal(queue_slots_held(q), 1);
 	t = queue_end(q);
@@ -132,7 +132,7 @@ TEST(test_running_task_of_an_older_attempt)
 	assert_non_null(queue_start(q, 9));
 	t = queue_end(q);
 	assert_false(t->stale);
-	assert_false(t->count); /* the gradient was already counted */
+	assert_false(t->count); /* the gradient was counted in an earlier attempt */
 	task_free(t);
 	assert_int_equal(queue_slots_held(q), 0);
 	queue_free(q);
@@ -194,7 +194,8 @@ TEST(test_clear_keeps_what_runs)
 	queue_free(q);
 }
 
-/* A restarted task precedes tasks with a rank, and these precede tasks that have waited longer. */
+/* A task of a restarted microbatch runs before tasks with a rank. These run before tasks without a
+ * rank, even if the latter have waited longer. */
 TEST(a_restarted_task_goes_first)
 {
 	struct route r = { .n_hops = 1 };

@@ -1,4 +1,5 @@
-/* Tests one node's part in a reduction: its orders, the slices it sends and those it accepts. */
+/* Tests one node's part in a reduction: the orders that it accepts, the slices that it sends, and
+ * the slices that it accepts. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,8 +18,8 @@ enum { NODES = 6, ME = 1, STAGE = 2, P = 31, COMMITTED = 4, NEXT = 5, SECOND = 1
 
 static const uint16_t replicas[] = { 0, ME, 3 };
 
-/* An agent without a worker or a controller. The test does the worker's jobs and checks the
- * number of messages only. The emulated transfer of a slice takes one second. */
+/* Makes an agent without a worker and a controller. The tests do the worker's jobs and check only
+ * how many messages the agent sends. The emulated transfer of a slice takes one second. */
 static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(ME, NODES);
@@ -56,7 +57,7 @@ static void order_three(struct agent *a, uint32_t attempt)
 
 /* ---- orders ---- */
 
-/* Checks that the agent reports the invalid order, and that a current reduction continues. */
+/* Checks that the agent reports an invalid order, and that the present reduction continues. */
 static void refuses(struct agent *a, uint64_t iteration, uint32_t n, const uint16_t *nodes)
 {
 	uint64_t sent = a->tell.tally.sequence;
@@ -106,7 +107,7 @@ FIXTURE_TEST(only_a_newer_attempt_restarts)
 
 /* ---- from the gradient to the norm ---- */
 
-/* Hands over the slices of a gradient whose float k is k, as the worker would. */
+/* Does the worker's job: encodes the slices of a gradient whose float k has the value k. */
 static void give_gradient(struct agent *a)
 {
 	uint32_t n = slices_count(reduction_slices(a->modules.reduction));
@@ -151,7 +152,7 @@ static void give_sum(struct agent *a)
 	job_clear(&a->job);
 }
 
-/* Delivers a slice from another node, with `value` in every float. */
+/* Delivers a slice from another node, whose floats all have this value. */
 static int receive(struct agent *a, enum tensor_kind kind, uint16_t from, uint32_t index,
 		   uint64_t iteration, uint32_t attempt, float value)
 {
@@ -174,8 +175,8 @@ static int receive(struct agent *a, enum tensor_kind kind, uint16_t from, uint32
 	return reduction_put(a->modules.reduction, &m);
 }
 
-/* Checks the next queued slice: `index`, for node `to`, due at due_us. Float k must be
- * `first` + k * `step`. */
+/* Removes the next slice from the delay queue. Checks its index, its receiver and the time at which
+ * it is due. Its float k must be `first` + k * `step`. */
 static void leaves(struct agent *a, enum tensor_kind kind, uint16_t to, uint32_t index,
 		   int64_t due_us, float first, float step)
 {
@@ -200,7 +201,7 @@ static void leaves(struct agent *a, enum tensor_kind kind, uint16_t to, uint32_t
 
 FIXTURE_TEST(every_replica_and_copy_gets_its_slice)
 {
-	/* This node itself and a node outside the run receive no slice. */
+	/* The order also names this node itself and a node outside the run. They get no slice. */
 	static const uint16_t copies[] = { 4, ME, NODES, 5 };
 	struct agent *a = *state;
 	size_t from, floats;
@@ -209,7 +210,7 @@ FIXTURE_TEST(every_replica_and_copy_gets_its_slice)
 	assert_int_equal(reduction_awaits(a->modules.reduction), -1);
 	give_gradient(a);
 	assert_true(a->requests.look_again);
-	/* Slices go first to the next node in the order, and transfers do not overlap. */
+	/* The first slice goes to the next replica in the order. The transfers do not overlap. */
 	slices_range(reduction_slices(a->modules.reduction), 2, &from, &floats);
 	leaves(a, TENSOR_PART, 3, 2, SECOND, (float)from, 1);
 	leaves(a, TENSOR_PART, 0, 0, 2 * SECOND, 0, 1);
@@ -241,7 +242,7 @@ FIXTURE_TEST(every_replica_and_copy_gets_its_slice)
 	assert_true(reduction_ready(a->modules.reduction, NEXT, 7));
 	assert_false(reduction_ready(a->modules.reduction, NEXT, 6));
 	assert_false(reduction_ready(a->modules.reduction, COMMITTED, 7));
-	/* A repeated order is answered again; an order with an older attempt is ignored. */
+	/* A repeated order is answered again. An order with an older attempt is ignored. */
 	order(a, NEXT, 7, 3, replicas, 4, copies);
 	assert_int_equal(a->tell.tally.sequence, 2);
 	order(a, NEXT, 6, 3, replicas, 4, copies);
@@ -268,7 +269,7 @@ FIXTURE_TEST(a_single_replica_sends_only_to_copies)
 	}
 }
 
-/* A job that ends after its reduction is over changes nothing. */
+/* If a job ends after its reduction was dropped, it changes nothing. */
 FIXTURE_TEST(a_late_result_of_the_worker_is_dropped)
 {
 	struct agent *a = *state;
@@ -285,7 +286,7 @@ FIXTURE_TEST(slices_of_other_attempts_are_ignored)
 {
 	struct agent *a = *state;
 
-	/* Slices that precede their order must wait; slices of a committed iteration are
+	/* A slice that arrives before the order must wait. A slice of a committed iteration is
 	 * dropped. */
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, NEXT, 3, 0), -EAGAIN);
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, COMMITTED, 3, 0), 0);
@@ -301,7 +302,8 @@ FIXTURE_TEST(slices_of_other_attempts_are_ignored)
 	assert_int_equal(receive(a, TENSOR_PART, 0, 1, COMMITTED, 9, 0), 0);
 	assert_int_equal(a->tell.tally.dropped, 3);
 	assert_int_equal(reduction_awaits(a->modules.reduction), 0);
-	/* A slice is accepted once. A slice for another replica, or from a stranger, is refused. */
+	/* Each slice is accepted once. Slices for another replica, and slices from a node outside
+	 * the reduction, are refused. */
 	assert_int_equal(receive(a, TENSOR_PART, 0, 2, NEXT, 3, 0), -EINVAL);
 	assert_int_equal(receive(a, TENSOR_PART, 4, 1, NEXT, 3, 0), -EINVAL);
 	assert_int_equal(a->tell.tally.dropped, 3);
@@ -322,7 +324,8 @@ static void hold(struct agent *a, enum tensor_kind kind, uint64_t iteration, uin
 	assert_int_equal(delay_queue_add(a->modules.delay_queue, &p), 0);
 }
 
-/* Queued slices of older attempts are dropped, because they would delay the current slices. */
+/* A new attempt drops the slices of older attempts that wait to be sent. Otherwise they would delay
+ * the slices of the new attempt. */
 FIXTURE_TEST(an_attempt_drops_the_slices_of_older_ones)
 {
 	struct agent *a = *state;

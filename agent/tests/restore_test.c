@@ -1,5 +1,5 @@
-/* Tests the restoring of a stage that no node holds: valid orders, and neighbours or a file as
- * source. */
+/* Tests how a stage is restored that no node holds: which orders are valid, and restoring from
+ * neighbouring stages or from a file. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,14 +11,14 @@
 
 enum { NODES = 4, STAGES = 3, STAGE = 1, ITERATION = 9, P = 10 };
 
-/* The order's neighbours; an average uses the first two. */
+/* Nodes in the order. An average uses only the first two. */
 static const uint16_t nodes[] = { 0, 3, 2 };
 static const uint8_t stages[] = { 0, 2, 1 };
 static const float weights[] = { 0.25f, 0.75f, 0 };
 static const uint64_t hashes[] = { 11, 12 };
 
-/* An agent without a worker or a controller. Only the number of its messages is checked. Its newest
- * assignment is 5. */
+/* Makes an agent without a worker and a controller, whose newest assignment is 5. The tests check
+ * only how many messages it sends. */
 static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(1, NODES);
@@ -37,7 +37,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* Returns an order to average both neighbours. */
+/* Returns an order to average the two neighbouring stages. */
 static struct msg_restore average(void)
 {
 	return (struct msg_restore){ .assignment = 6,
@@ -107,7 +107,8 @@ FIXTURE_TEST(the_newest_assignment_counts)
 	restore_begin(a->modules.restore, &m);
 	assert_int_equal(a->tell.tally.dropped, 1);
 	assert_false(restore_wanted(a->modules.restore));
-	m.assignment = 5; /* the order of this assignment is sent again */
+	/* The same number as the newest assignment, as when the controller repeats an order. */
+	m.assignment = 5;
 	restore_begin(a->modules.restore, &m);
 	assert_true(restore_wanted(a->modules.restore));
 	assert_int_equal(a->held.standing, STAND_WAITING);
@@ -119,8 +120,8 @@ FIXTURE_TEST(the_newest_assignment_counts)
 
 /* ---- average of the neighbours ---- */
 
-/* Delivers the only piece of a stage of P floats, each `value`; if `whole` is false, its hash is
- * wrong. Returns true if the restore has taken the message. */
+/* Delivers a stage of P parameters, which is a single piece, with this value in every float. whole:
+ * false gives the piece a wrong hash. Returns true if the restore has taken the message. */
 static bool give(struct agent *a, uint16_t from, uint8_t stage, uint64_t iteration, float value,
 		 bool whole)
 {
@@ -205,8 +206,8 @@ FIXTURE_TEST(unsolicited_weights_are_ignored)
 
 /* ---- failures ---- */
 
-/* The agent reports the failure. If its previous stage is complete, the agent continues with that
- * stage and a gradient of zero. */
+/* If the restore fails, the agent reports the failure. If its previous stage is complete, it
+ * continues with this stage, after zeroing the gradient. */
 FIXTURE_TEST(a_failure_is_reported)
 {
 	struct agent *a = *state;
@@ -226,7 +227,7 @@ FIXTURE_TEST(a_failure_is_reported)
 	}
 }
 
-/* If another order arrives during the job, the result of the job is ignored. */
+/* If another order arrives while a job runs, the result of the job is ignored. */
 FIXTURE_TEST(the_result_of_a_replaced_order_is_ignored)
 {
 	struct agent *a = begin_average(state);
@@ -281,7 +282,8 @@ FIXTURE_TEST(without_a_folder_there_is_no_file)
 	assert_int_equal(a->tell.tally.sequence, 1);
 	assert_false(restore_wanted(a->modules.restore));
 	assert_int_equal(a->held.standing, STAND_UNASSIGNED);
-	/* Without a folder, an order to average is still valid, because it needs no file. */
+	/* Without a folder for checkpoints, an average is still possible, because it needs no
+	 * file. */
 	m = average();
 	restore_begin(a->modules.restore, &m);
 	assert_true(restore_name_file(a->modules.restore, &job, 0));

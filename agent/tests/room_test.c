@@ -1,5 +1,5 @@
-/* Tests limits of memory: for an iteration, for large activations in flight, and for a message that
- * is too long. */
+/* Tests the limits of memory for an iteration and for large activations on their way, and the limit
+ * of a message's size. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +9,8 @@
 #include "agent/tests/cluster.h"
 #include "base/tests/test.h"
 
-/* If a node's memory holds the stage, but not the additional needs of an iteration, the node
- * reports this before it computes anything. */
+/* The node's memory suffices for the stage, but not for an iteration too. The node must report this
+ * before it computes anything. */
 TEST(test_memory_is_checked_before_an_iteration)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
@@ -54,8 +54,9 @@ static bool two_lines_arrived(struct cluster *c)
 	return c->nodes[2].n_logs >= 2;
 }
 
-/* Warnings from before the agent's admission reach the controller, in order. The agent keeps the
- * first warnings. The next line that it can keep says how many it dropped. */
+/* Warnings that the agent logs before its admission reach the controller later, in order. The agent
+ * can keep only some lines, and drops later ones. The next line that it keeps has the number of
+ * dropped lines. */
 TEST(test_warnings_wait_for_the_controller)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
@@ -76,8 +77,8 @@ TEST(test_warnings_wait_for_the_controller)
 	cluster_unmake(c);
 }
 
-/* Imitates a large model with small limits. An activation has six frames and exceeds the bytes that
- * may be in flight to a peer. A slice exceeds the size of a message. */
+/* Imitates a large model with small limits. An activation has six chunks, which is more than the
+ * bytes that may be unacknowledged by a peer. A slice is larger than a message may be. */
 static void check_large(enum tensor_format wire, size_t threads_from_bytes)
 {
 	enum { CHUNK = 4096, ACTIVATION = 6 * CHUNK };
@@ -119,7 +120,8 @@ TEST(test_the_loop_decodes_pieces_without_threads)
 	check_large(FORMAT_Q8, SIZE_MAX);
 }
 
-/* An activation larger than any message is reported before anything is computed. */
+/* If an activation is larger than a message may be, the agent reports this before it computes
+ * anything. */
 TEST(test_too_large_tensors_are_reported)
 {
 	struct cluster *c = calloc(1, sizeof(*c));

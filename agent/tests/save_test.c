@@ -1,5 +1,5 @@
-/* Tests which orders to save its stage an agent accepts, and which it refuses, also while a
- * checkpoint is being written. The test can hold the thread that writes. */
+/* Tests which orders to save its stage an agent accepts and which it refuses, also while it writes
+ * a checkpoint. The test can hold up the thread that writes. */
 #include <poll.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -28,8 +28,8 @@ void noted_tell(struct tell *t, struct msg *m, enum post_flags flags, int64_t no
 
 static sem_t release;
 
-/* Replaces the function that writes. It fails if nobody releases it in time, so that a test whose
- * loop waits for it ends. */
+/* Replaces the function that writes a checkpoint: waits until the test releases it. Without a
+ * release it fails after 20 s, so that a test whose loop waits by mistake ends. */
 int held_save_stage(const char *run_dir, const struct model_config *config, uint32_t stage,
 		    uint64_t iteration, const float *state, bool moments, uint64_t *hash,
 		    uint64_t *bytes, struct error *err)
@@ -42,12 +42,14 @@ int held_save_stage(const char *run_dir, const struct model_config *config, uint
 	if (sem_timedwait(&release, &by) != 0)
 		return error_set(err, -ETIMEDOUT, "nobody released the writer");
 	*hash = *bytes = 1;
-	return error_set(err, -EIO, "no file"); /* a failed write deletes no older checkpoint */
+	/* An error, so that the caller deletes no older checkpoint. */
+	return error_set(err, -EIO, "no file");
 }
 
 enum { STAGE = 1, COMMITTED = 4 };
 
-/* An agent without a worker or a controller. Only the number of its messages is checked. */
+/* Makes an agent without a worker and a controller. The tests check only how many messages it
+ * sends. */
 static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(1, 3);
@@ -80,7 +82,7 @@ static void save(struct agent *a, uint64_t iteration)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
 
-/* Runs turns until the writer has ended. */
+/* Releases the writer, waits until it has ended, and runs a turn. */
 static void end_writing(struct agent *a)
 {
 	struct pollfd p = { .fd = save_fd(a->modules.save), .events = POLLIN };
@@ -107,8 +109,8 @@ FIXTURE_TEST(held_weights_are_saved)
 	assert_int_equal(a->tell.tally.sequence, 0);
 }
 
-/* The stage is copied in parts. The writer starts after the last part, and a run that ends in
- * between leaves nothing. */
+/* The stage is copied in parts. Writing starts after the last part. If the run ends between two
+ * parts, nothing is written. */
 FIXTURE_TEST(parts_make_up_a_checkpoint)
 {
 	struct agent *a = *state;
@@ -147,8 +149,8 @@ FIXTURE_TEST(other_weights_are_not_saved)
 	assert_false(save_wanted(a->modules.save));
 }
 
-/* A restarted controller repeats the order during the save. The agent answers when the file is
- * written. */
+/* A restarted controller may repeat the order during the save. The agent must not refuse it, and
+ * answers when the file is written. */
 FIXTURE_TEST(a_repeated_order_during_a_save_is_not_refused)
 {
 	struct agent *a = *state;
@@ -164,7 +166,7 @@ FIXTURE_TEST(a_repeated_order_during_a_save_is_not_refused)
 	assert_int_equal(a->tell.tally.sequence, 1);
 }
 
-/* The agent was assigned another stage before the worker was free. */
+/* The agent got another stage before the worker was free, so it must not save. */
 FIXTURE_TEST(replaced_weights_are_not_saved)
 {
 	struct agent *a = *state;
@@ -186,7 +188,8 @@ FIXTURE_TEST(replaced_weights_are_not_saved)
 	}
 }
 
-/* Gives a checkpoint to the writer, which does not end until it is released. */
+/* Orders a checkpoint and copies the stage, so that writing begins. It lasts until the test
+ * releases it. */
 static void begin_writing(struct agent *a)
 {
 	struct job job;
@@ -211,7 +214,7 @@ FIXTURE_TEST(a_written_checkpoint_is_reported)
 	assert_int_equal(a->tell.tally.sequence, 1);
 }
 
-/* The loop goes on while the writer writes for a run that the node has left. */
+/* The loop must continue while a checkpoint is written for a run that the node has left. */
 FIXTURE_TEST(a_forgotten_checkpoint_delays_nothing)
 {
 	struct agent *a = *state;
@@ -228,7 +231,7 @@ FIXTURE_TEST(a_forgotten_checkpoint_delays_nothing)
 	assert_true(save_next_job(a->modules.save, &job));
 }
 
-/* An agent that leaves waits for its writer only for a limited time. */
+/* If writing hangs, an agent that leaves waits only for a limited time. */
 FIXTURE_TEST(a_writer_that_hangs_does_not_keep_an_agent)
 {
 	struct agent *a = *state;
@@ -246,7 +249,8 @@ FIXTURE_TEST(a_writer_that_hangs_does_not_keep_an_agent)
 	worker_free(a->worker);
 }
 
-/* The device may fail, or memory may be missing: the controller gets the job's error. */
+/* The copy of the stage may fail, because of the device or missing memory. The controller gets the
+ * job's error. */
 FIXTURE_TEST(a_failed_copy_is_reported_with_its_cause)
 {
 	struct agent *a = *state;

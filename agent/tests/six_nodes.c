@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-/* Two data nodes, and two replicas each of two more stages. */
+/* Two data nodes with stage 0, two replicas of stage 1, two replicas of stage 2. */
 const uint8_t cluster_six[6] = { 0, 0, 1, 1, 2, 2 };
 
 void cluster_route_six(struct cluster *c)
@@ -13,7 +13,7 @@ void cluster_route_six(struct cluster *c)
 	cluster_route(c, 1, 2, (uint16_t[]) { 1, 5 });
 	cluster_route(c, 2, 3, (uint16_t[]) { 0, 3, 4 });
 	cluster_route(c, 3, 3, (uint16_t[]) { 1, 2, 5 });
-	cluster_route(c, 4, 3, (uint16_t[]) { 0, 4, 3 }); /* swapped stages */
+	cluster_route(c, 4, 3, (uint16_t[]){ 0, 4, 3 }); /* visits stage 2 before stage 1 */
 	cluster_route(c, 5, 1, (uint16_t[]) { 1 });
 	cluster_route(c, 6, 2, (uint16_t[]) { 0, 3 });
 	cluster_route(c, 7, 2, (uint16_t[]) { 1, 3 });

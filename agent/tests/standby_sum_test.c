@@ -1,13 +1,14 @@
-/* Tests the states of a standby copy's sum: the state that follows from each event. */
+/* Tests the states of a standby copy's sum: which state follows from each event. */
 
 #include <string.h>
 
 #include "agent/weights/standby_sum.h"
 #include "base/tests/test.h"
 
-/* The state after each event, for every state before it: a letter for each state of the enum, '='
- * if nothing changes, '.' if the event must not occur in that state. Written independently of the
- * table in standby_sum.c. Small letters are states in which the worker stores pieces. */
+/* Row: an event. Column: the state before it. Entry: the state after it, as a letter of `letters`;
+ * '=': the state does not change; '.': the event must not occur. The table was written
+ * independently of that in standby_sum.c. The digit and the small letters are states in which the
+ * worker stores pieces. */
 static const char letters[] = "-ADNMRQS0adr";
 static const char *const expected[STANDBY_EVENTS] = {
 	/* from the state:   -ADNMRQS0adr */

@@ -1,5 +1,5 @@
-/* Tests a standby copy during its fetch: which sum it needs first, and when the agent gives up the
- * fetch. */
+/* Tests a standby copy while it is fetched: which sum it needs first, and when the agent gives up
+ * the fetch. */
 
 #include <stdlib.h>
 
@@ -14,8 +14,8 @@ enum { STAGE = 2, SOURCE = 1, PIECES = 4, P = PIECES * FETCH_LEAST };
 
 static float zeros[3 * FETCH_LEAST], sum[P];
 
-/* Returns an agent without a worker that is fetching a copy of the stage, whose replicas are nodes
- * 0 and 1. The test does the worker's jobs and delivers the pieces. */
+/* Returns an agent without a worker that is fetching a copy of a stage from its replicas, nodes 0
+ * and 1. The test does the worker's jobs and delivers the pieces. */
 static struct agent *made(void)
 {
 	struct msg keep = { .type = MSG_KEEP, .u.keep = { 1, STAGE, SOURCE } };
@@ -65,12 +65,14 @@ TEST(the_next_sum_fits)
 	piece(a, 0, 6, 1);
 	assert_true(holds(a, 1, 6));
 	assert_int_equal(slices_iteration(a->modules.standby->slices), 7);
-	piece(a, 1, 7, 2); /* this piece waits for the sum */
+	/* The piece is stored, but waits until the copy has made the step of iteration 7. */
+	piece(a, 1, 7, 2);
 	assert_true(holds(a, 2, 6));
 	lone_agent_free(a);
 }
 
-/* A piece of iteration 5 is refused, because without the sum of 6 the copy cannot reach 7. */
+/* The agent has only the sum of iteration 7. A piece of iteration 5 is refused, because the copy
+ * would also need the sum of iteration 6. */
 TEST(no_sum_is_skipped)
 {
 	struct agent *a = made();
@@ -110,7 +112,7 @@ static void put_sum(struct agent *a, uint16_t from)
 	assert_int_equal(rc, 0);
 }
 
-/* The worker may be using a sum, which must then not be freed. */
+/* While the worker uses a sum, the sum must not be freed. */
 TEST(a_sum_in_use_stays)
 {
 	struct agent *a = made();
@@ -132,7 +134,8 @@ TEST(a_sum_in_use_stays)
 
 static bool gives_up(struct agent *a, int64_t s)
 {
-	uint64_t dropped = a->tell.tally.dropped; /* reports are dropped without a controller */
+	/* Reports count as dropped, because there is no controller. */
+	uint64_t dropped = a->tell.tally.dropped;
 
 	standby_turn(a->modules.standby, s * 1000000);
 	assert_int_equal(a->tell.tally.dropped > dropped,
@@ -148,8 +151,8 @@ TEST(a_stalled_copy_gives_up)
 	piece(a, 0, 6, 19000000);
 	assert_false(gives_up(a, 20));
 	assert_false(gives_up(a, 39));
-	/* The held piece missed a commit, so the new piece replaces it. The copy still holds one
-	 * piece and has made no progress. */
+	/* The stored piece is of iteration 6 and has missed a commit, so the new piece replaces it.
+	 * The copy still has only one piece, which is no progress. */
 	piece(a, 1, 7, 39000000);
 	assert_true(holds(a, 1, 7));
 	assert_false(gives_up(a, 40));
@@ -164,7 +167,7 @@ TEST(a_whole_copy_has_time)
 
 	for (uint32_t i = 0; i < PIECES; i++)
 		piece(a, i, 6, 1000000);
-	/* A copy whose pieces are all here is not given up while it waits for the worker. */
+	/* The copy has all pieces and waits only for the worker, so it is not given up. */
 	assert_false(gives_up(a, 100));
 	assert_true(standby_next_job(a->modules.standby, &a->job));
 	assert_int_equal(a->job.kind, JOB_FOLLOW);
@@ -183,8 +186,8 @@ static void commit(struct agent *a, uint64_t iteration)
 	assert_int_equal(a->modules.standby->sum, STANDBY_SUM_DUE);
 }
 
-/* The sum of a committed iteration does not arrive. The pieces must stay while the worker reads
- * them. */
+/* The sum of a committed iteration does not arrive. While the worker reads the pieces, they must
+ * not be freed. */
 TEST(pieces_in_use_stay)
 {
 	struct agent *a = made();
@@ -195,7 +198,7 @@ TEST(pieces_in_use_stay)
 		piece(a, i, 6, 1000000);
 	assert_true(standby_next_job(a->modules.standby, &a->job));
 	assert_int_equal(a->job.kind, JOB_FOLLOW);
-	assert_null(a->job.slices); /* a job that stores pieces, without a step */
+	assert_null(a->job.slices); /* the job stores pieces, and makes no step */
 	assert_false(gives_up(a, 100));
 	for (uint32_t i = 0; i < PIECES; i++)
 		assert_true(a->job.follow.fresh[i]);
@@ -215,8 +218,8 @@ static void deliver(struct agent *a, const struct msg *m)
 	orders_take(a, &p, 0);
 }
 
-/* The agent drops the previous controller's waiting orders, so that the state reported in HELLO
- * stays true. */
+/* HELLO has reported the state to a new controller. The agent drops the waiting orders of the
+ * previous controller, so that this report stays true. */
 TEST(the_state_reported_to_a_new_controller_stays)
 {
 	struct post_message up = { .kind = POST_UP, .restarted = true };
@@ -240,7 +243,8 @@ TEST(the_state_reported_to_a_new_controller_stays)
 	lone_agent_free(a);
 }
 
-/* An order that is invalid, or older than the order of the current copy, changes nothing. */
+/* An invalid order changes nothing. Nor does an order that is older than that of the present
+ * copy. */
 TEST(an_invalid_order_for_a_copy_is_refused)
 {
 	const struct msg_keep bad[] = { { 2, 3, SOURCE }, { 2, STAGE, 3 } },

@@ -36,13 +36,13 @@ static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 	struct msg_tensor t;
 
 	t = good, t.from = 0, t.routes = &bad;
-	send_tensor(p, to, &t, body); /* the tensor names another sender and is otherwise valid */
+	send_tensor(p, to, &t, body); /* the tensor is valid, but names another sender */
 	t = good;
 	send_tensor(p, to, &t, body - 4); /* a wrong size */
 	send_tensor(p, to, &t, body * 2); /* the size of another format */
 	send_tensor(p, to, &t, 0);
 	t.index = 0;
-	send_tensor(p, to, &t, body); /* positions that belong to other nodes */
+	send_tensor(p, to, &t, body); /* these positions belong to other nodes */
 	t.index = 2;
 	send_tensor(p, to, &t, body);
 	t.index = 60;
@@ -62,11 +62,12 @@ static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 	t = good, t.iteration = 9;
 	send_tensor(p, to, &t, body); /* an early tensor: kept */
 	t = good, t.kind = TENSOR_PART, t.attempt = 1, t.index = 0;
-	/* An early slice: kept, and refused when its reduction starts. */
+	/* Kept as early. It is refused when its reduction starts. */
 	send_tensor(p, to, &t, body);
 }
 
-/* Runs one turn of the stranger and of the cluster. Returns true if the stranger is refused. */
+/* Runs one turn of the stranger and of the cluster. Returns true if the cluster refuses the
+ * stranger. */
 static bool turn(struct cluster *c, struct post *p)
 {
 	struct post_message m;
@@ -98,7 +99,7 @@ static void check_nonsense(enum tensor_format wire)
 	cluster_route_six(c);
 	cluster_turns(c, 150);
 	refused = c->nodes[2].beat.refused;
-	/* Node 1 is dead, and a thief uses its key. */
+	/* Node 1 is dead, and a thief connects with its key. */
 	cluster_kill(c, 1);
 	admitted = keys_list_new();
 	o.identity = c->nodes[1].identity;
@@ -142,8 +143,9 @@ TEST(test_invalid_messages_are_refused_in_other_formats)
 	check_nonsense(FORMAT_Q6);
 }
 
-/* A peer's invalid address is reported as a stuck link. It is not reported as an error again and
- * again, because the controller could then exclude the agent that only tries to send. */
+/* If a peer's address is invalid, the agent reports a stuck link. It must not report an error at
+ * every attempt to send. The controller could exclude the agent for the errors, although only the
+ * peer's address is wrong. */
 TEST(test_an_invalid_address)
 {
 	struct cluster *c = cluster_of_six();
@@ -160,7 +162,7 @@ TEST(test_an_invalid_address)
 	cluster_unmake(c);
 }
 
-/* A thief with the key of the dead node 1, connected to node 2. */
+/* A node that has stolen the key of the dead node 1, and is connected to node 2. */
 struct thief {
 	struct cluster *c;
 	struct keys_list *admitted;
@@ -267,8 +269,8 @@ static struct msg_tensor evaluation_input(const struct route *route)
 				    .routes = route };
 }
 
-/* Inputs of evaluations that the controller has not ordered are kept up to the peer's share, and
- * none is computed. */
+/* Node 1 sends inputs of evaluations that the controller has not ordered. Node 2 keeps them up to
+ * the share of node 1, and computes none. */
 TEST(test_evaluations_without_an_order)
 {
 	struct route route = { .attempt = 1, .n_hops = 2, .nodes = { 1, 2 },
@@ -291,8 +293,8 @@ TEST(test_evaluations_without_an_order)
 	thief_ends(&t);
 }
 
-/* An evaluation's input may arrive before the order, which names the format. Until then the right
- * size is unknown, so an input of any size is kept. */
+/* The order to evaluate names the format. If an input arrives earlier, its right size is unknown,
+ * so an input of any size is kept. */
 TEST(test_evaluations_in_a_format_that_is_not_known_yet)
 {
 	struct route route = { .attempt = 1, .n_hops = 2, .nodes = { 1, 2 },
@@ -310,8 +312,8 @@ TEST(test_evaluations_in_a_format_that_is_not_known_yet)
 	thief_ends(&t);
 }
 
-/* Tensors more than one iteration ahead of the next are refused. Other early tensors of a peer are
- * kept up to its share, which leaves room for the other peers. */
+/* Tensors are refused if their iteration is more than two after the last announced commit. Other
+ * early tensors of a peer are kept up to its share, which leaves room for other peers. */
 TEST(test_shares_of_early_tensors)
 {
 	struct msg_tensor part = {

@@ -1,4 +1,4 @@
-/* tasks.h - for tests: makes a task of a route, as if it had just arrived. Include cmocka.h
+/* tasks.h - for tests: makes a task of a route, as if its input had just arrived. Include cmocka.h
  * first. The caller frees the task. */
 #ifndef AGENT_TESTS_TASKS_H
 #define AGENT_TESTS_TASKS_H
@@ -18,7 +18,8 @@ static inline struct task *new_task(const struct route *r, uint32_t position, in
 	t->position = position;
 	t->first = position == 0;
 	t->arrived_us = now;
-	t->owner = body_new(malloc(sizeof(float)), sizeof(float), true); /* makes a leak visible */
+	/* Allocated, so that a sanitizer reports a task that is not freed. */
+	t->owner = body_new(malloc(sizeof(float)), sizeof(float), true);
 	return t;
 }
 

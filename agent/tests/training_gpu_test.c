@@ -1,11 +1,11 @@
-/* Compares complete agents on an emulated GPU, which encodes and decodes activations itself, with
- * the same training by the model's code alone, whose activations are rounded by the CPU's codec.
- * The weights must have the same bits. */
+/* Compares complete agents on an emulated GPU with the same training by the model's code alone. The
+ * GPU encodes and decodes activations itself. The model's code rounds them with the codec of the
+ * CPU. The weights must have the same bits. */
 #include "agent/tests/cluster.h"
 #include "base/tests/test.h"
 #include "model/tests/emulated_device.h"
 
-/* Two nodes, because the emulated GPU is slow. */
+/* Returns a cluster of only two nodes, because the emulated GPU is slow. */
 static struct cluster *cluster_of_gpus(enum tensor_format wire)
 {
 	static const uint8_t stages[] = { 0, 1 };

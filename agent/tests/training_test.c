@@ -1,5 +1,5 @@
-/* Compares complete agents with the same training by the model's code alone. Gradients that are
- * counted in the same order must give the same weights to the bit. */
+/* Compares complete agents with the same training by the model's code alone. If gradients are
+ * counted in the same order, the weights must have the same bits. */
 #include <string.h>
 
 #include "agent/tests/cluster.h"
@@ -99,7 +99,7 @@ TEST(test_reduction_retry)
 
 	cluster_start(c);
 	cluster_until(c, cluster_all_through, "all microbatches");
-	/* Only node 4 receives attempt 1; a commit by it must be refused. */
+	/* Only node 4 gets the order with attempt 1, so a commit of attempt 1 must be refused. */
 	m.u.reduce = (struct msg_reduce){
 		.iteration = 1, .attempt = 1, .stage = 2, .n_nodes = 2, .nodes = both
 	};

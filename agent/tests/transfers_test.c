@@ -1,4 +1,4 @@
-/* Tests which finished transfers count as measurements of a link. The test replaces the post below
+/* Tests which completed transfers count as measurements of a link. The test replaces the post below
  * links.c. */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 enum { NODES = 3, SECOND = 1000000, ROUND_US = 100000 };
 
-static struct post_transfer next; /* the transfer that the post reports next; bytes 0: none */
+static struct post_transfer next; /* the transfer that the post will report; bytes 0: none */
 
 int played_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 {
@@ -38,7 +38,8 @@ static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(0, NODES);
 
-	a->peers.post = (struct post *)a; /* any pointer will do: the post is never used */
+	/* Any pointer but NULL will do, because the test replaces the functions that get it. */
+	a->peers.post = (struct post *)a;
 	a->peers.list[2].dial = 7;
 	*state = a;
 	return 0;
@@ -66,7 +67,8 @@ static void finish(struct agent *a, enum post_class class, size_t bytes, int64_t
 	assert_int_equal(next.bytes, 0);
 }
 
-/* A first transfer takes as long as connecting does, and is no measurement of the link. */
+/* The first transfer on a connection includes the time of connecting, so it must not count as a
+ * measurement. */
 TEST_WITH(first_transfers_are_no_measurements, begin, end)
 {
 	struct agent *a = *state;

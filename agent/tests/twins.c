@@ -1,5 +1,5 @@
-/* Repeats the agents' training with the model's code alone: each counted gradient, sum and step.
- * Tests compare the agents' hashes and losses with this reference. */
+/* Repeats the agents' training with the model's code alone: each gradient that an agent counted,
+ * each sum and each step. Tests compare the agents' hashes and losses with this reference. */
 #include "agent/tests/cluster.h"
 
 #include <setjmp.h>
@@ -13,10 +13,10 @@
 
 #include "model/codec/codec.h"
 
-/* The values that the twins compute for one microbatch. */
+/* The activations and gradients of one microbatch on its route. */
 struct pass {
-	float *in[CLUSTER_NODES + 1];   /* input of each hop; at [n_hops]: input of the loss */
-	float *grad[CLUSTER_NODES + 1]; /* gradient for the B of each hop */
+	float *in[CLUSTER_NODES + 1];   /* input of each hop; in[n_hops]: input of the loss */
+	float *grad[CLUSTER_NODES + 1]; /* gradient that the B of each hop receives */
 	int32_t tokens[CLUSTER_BATCH * CLUSTER_SEQUENCE];
 	int32_t targets[CLUSTER_BATCH * CLUSTER_SEQUENCE];
 	float loss;
@@ -30,7 +30,7 @@ static float *activation(const struct cluster *c)
 	return f;
 }
 
-/* Rounds an output as a transfer to another stage does. */
+/* Rounds an output as its transfer would round it. An output for the same stage is not rounded. */
 static void go_to(const struct cluster *c, uint8_t from, uint8_t to, bool forward, float *output)
 {
 	struct codec codec = forward ? codec_of_activation(c->options.wire, c->config.dim)
@@ -100,7 +100,8 @@ static void count_one(struct cluster *c, const struct msg_task_event *e, const s
 	free(scratch);
 }
 
-/* Checks that each microbatch is counted once in every stage of its path, and its loss once. */
+/* Checks that each microbatch is counted once for every stage of its route, and once for its
+ * loss. */
 static void check_exactly_once(const struct cluster *c)
 {
 	for (uint32_t m = 0; m < c->now.n_batches; m++) {
@@ -155,8 +156,8 @@ static void step_stage(struct cluster *c, uint8_t stage)
 		if (c->nodes[i].ready)
 			assert_true(c->nodes[i].reduced_said.sum_squares ==
 				    stage_sum_squares(sum, n));
-		/* Twins of dead nodes also step, because a node that joins later has their
-		 * weights. */
+		/* The twin of a dead node makes the step too, because a node that joins later has
+		 * these weights. */
 		assert_int_equal(stage_step(c->twins[i], sum, cluster_scale(c), &cluster_adamw,
 					    c->now.iteration),
 				 0);

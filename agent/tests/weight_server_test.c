@@ -1,5 +1,5 @@
-/* Tests the serving of weights: a piece that a node requests several times is sent only once at a
- * time. */
+/* Tests how a node serves weights. If another node requests a piece again while the piece still
+ * waits to be sent, the piece is sent once. */
 
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 
 enum { STAGE = 1, PIECES = 3, P = PIECES * FETCH_LEAST, COMMITTED = 5, TO = 2 };
 
-/* An agent with a snapshot of its stage, and three other nodes. */
+/* Makes an agent that has a snapshot of its stage, and three other nodes. */
 static struct agent *made(void)
 {
 	struct msg_fetch first = { .from = TO, .stage = STAGE };
@@ -21,7 +21,7 @@ static struct agent *made(void)
 	a->held.stage = STAGE;
 	a->held.parameters = P;
 	a->held.committed = COMMITTED;
-	/* The first request makes the worker take the snapshot. */
+	/* The first request makes the worker copy a snapshot. */
 	weight_server_ask(a->modules.weight_server, &first, 0);
 	assert_true(weight_server_next_job(a->modules.weight_server, &a->job));
 	assert_int_equal(a->job.kind, JOB_STATE);
@@ -58,12 +58,12 @@ TEST(a_piece_is_sent_once_at_a_time)
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
 	assert_int_equal(p.head.index, 0);
 	parcel_free(&p);
-	/* A repeated request after the answer has left is answered again. */
+	/* When the answer has left, a repeated request is answered again. */
 	assert_int_equal(after_asking(a, TO, 0), 3);
 	unmake(a);
 }
 
-/* Ends a job that has copied a part of the stage. */
+/* Ends a job that has copied the stage up to `copied` floats of each array. */
 static float *copy_part(struct agent *a, struct job *job, size_t copied, int64_t now_us)
 {
 	float *out = job->out ? job->out : calloc(3 * P, sizeof(float));
@@ -76,8 +76,8 @@ static float *copy_part(struct agent *a, struct job *job, size_t copied, int64_t
 	return out;
 }
 
-/* Pieces are sent once the last part is copied. If the weights change between two parts, the
- * snapshot begins again. */
+/* Pieces are sent only after the last part is copied. If the weights change between two parts, the
+ * copy begins again, so a snapshot has one iteration. */
 TEST(a_snapshot_is_of_one_iteration)
 {
 	struct msg_fetch m = { .from = TO, .stage = STAGE };
@@ -91,7 +91,8 @@ TEST(a_snapshot_is_of_one_iteration)
 	assert_true(weight_server_next_job(s, &a->job));
 	assert_int_equal(a->job.state.copied, 0);
 	partial = copy_part(a, &a->job, FETCH_LEAST, 0);
-	assert_int_equal(after_asking(a, TO, 1), 1); /* the piece of the first snapshot */
+	/* The first snapshot's piece waits; the new request is not answered yet. */
+	assert_int_equal(after_asking(a, TO, 1), 1);
 	assert_true(weight_server_next_job(s, &a->job));
 	assert_ptr_equal(a->job.out, partial);
 	assert_int_equal(a->job.state.copied, FETCH_LEAST);
@@ -106,8 +107,8 @@ TEST(a_snapshot_is_of_one_iteration)
 	unmake(a);
 }
 
-/* The snapshot is kept between requests, so a slow node need not wait for a new snapshot each
- * time. */
+/* The snapshot is kept between requests. Otherwise a slow node would wait for a new snapshot at
+ * each request. */
 TEST(a_snapshot_stays_while_it_is_requested)
 {
 	struct agent *a = made();
@@ -125,12 +126,13 @@ TEST(a_snapshot_stays_while_it_is_requested)
 	unmake(a);
 }
 
-/* A step voids a partial snapshot. A stage whose snapshot has more parts than an iteration has
- * tasks is copied within few iterations, even if no part follows another at once. */
+/* A step voids an unfinished snapshot. If a large stage has more parts than an iteration has tasks,
+ * a step would void every snapshot. The parts must grow until a snapshot is completed, within a few
+ * iterations. */
 TEST(a_snapshot_of_a_large_stage_is_completed)
 {
 	const size_t sizes[] = { (size_t)310 * STATE_PART, (size_t)12 * STATE_PART + 1 };
-	const int tasks[] = { 32, 3 }; /* in an iteration */
+	const int tasks[] = { 32, 3 }; /* tasks in an iteration; one part is copied after each */
 	struct agent *a = made();
 	struct weight_server *s = a->modules.weight_server;
 	struct msg_fetch m = { .from = TO, .stage = STAGE };
@@ -157,7 +159,7 @@ TEST(a_snapshot_of_a_large_stage_is_completed)
 		}
 		assert_true(is_whole);
 	}
-	/* Small parts let tasks run soon, so the size returns to the least one. */
+	/* The next snapshot begins with small parts again, because tasks wait for a part. */
 	a->held.parameters = P;
 	a->held.committed++;
 	assert_true(weight_server_next_job(s, &a->job));

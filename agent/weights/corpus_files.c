@@ -1,5 +1,5 @@
-/* corpus_files.c - finds the corpus for a data node. The corpus may have another path on each
- * machine. READY reports the hash of its bytes, by which the controller recognises the run's
+/* corpus_files.c - finds the corpus for a data node. Its path may differ from machine to machine.
+ * READY reports the hash of the corpus's bytes, by which the controller recognises the run's
  * corpus. */
 #include "agent/weights/corpus_files.h"
 
@@ -11,15 +11,16 @@
 #include "agent/shared/job.h"
 #include "base/alloc.h"
 
-/* Lists of paths, each ended by NUL. */
+/* `named` and `found` are lists of paths, each ended by NUL. */
 struct corpus_files {
-	char *named; /* paths as the controller named them */
+	char *named; /* paths in the controller's WELCOME */
 	size_t named_size;
-	char *found; /* paths on this machine, for the first n_found of the named ones */
+	/* The corresponding paths on this machine, for the first n_found paths in `named`. */
+	char *found;
 	size_t found_size;
 	uint32_t n_found;
-	size_t next; /* offset in `named` of the first path that is not found */
-	const char *own; /* n_own paths that replace those of the controller */
+	size_t next;     /* offset in `named` of the next path to find */
+	const char *own; /* n_own paths of --corpus, which replace the controller's paths */
 	uint32_t n_own;
 	struct tell *tell;
 	struct files *files;
@@ -76,7 +77,8 @@ static void add_found(struct corpus_files *c, const char *path)
 	c->next += strlen(c->named + c->next) + 1;
 }
 
-/* Fetched files have a number, because the corpus may have two files of the same name. */
+/* Gives the path for a fetched file. The path includes the file's number, because the corpus may
+ * have two files with the same name. */
 static bool fetched_path(struct corpus_files *c, char *path, size_t room)
 {
 	const char *folder = files_folder(c->files), *name = c->named + c->next;

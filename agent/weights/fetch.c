@@ -1,5 +1,5 @@
-/* fetch.c - decides which pieces of a stage to request next, and stores those that arrive.
- * The caller sends the requests, so the rules can be tested without a network. */
+/* fetch.c - decides which pieces of a stage to request next, and stores the pieces that arrive. The
+ * caller sends the requests, so tests need no network. */
 #include "agent/weights/fetch.h"
 
 #include <errno.h>
@@ -10,21 +10,24 @@
 #include "wire/msg.h"
 
 enum {
-	/* Pieces are requested again after this silence, or after SILENCE_TIMES the transfer time
-	 * of a piece if that is longer. */
+	/* If nothing arrives for this time, all requested pieces are requested again. The time is
+	 * SILENCE_TIMES the transfer time of a piece if that is longer. */
 	SILENCE_US = 5000000,
 	SILENCE_TIMES = 3,
-	/* The first silence after which pieces are requested again is short, because the source may
+	/* The same limit before the first piece has arrived. It is short, because the source may
 	 * have sent the first piece to an earlier process of this node. */
 	FIRST_SILENCE_US = 1000000,
-	SILENCE_MOST_US = 40000000, /* limit of the silence, which doubles while nothing arrives */
-	/* Pause before a piece that arrived at the wrong moment is requested again. */
+	/* While nothing arrives, the time doubles at each repetition, up to this limit. */
+	SILENCE_MOST_US = 40000000,
+	/* Pause before the request of a piece is repeated that arrived but could not be stored. */
 	FETCH_AGAIN_US = 20000,
 	WINDOW_LEAST = 2,
-	WINDOW_BYTES = 24 << 20, /* limit of requested bytes, enough for 1 Gbit/s over 200 ms */
-	/* A piece's delay is its transfer time minus that of the fastest piece. The window grows
-	 * while the delay is below QUEUE_LITTLE_US or half of the fastest time. It shrinks when the
-	 * delay exceeds QUEUE_MUCH_US or the fastest time. */
+	/* Limit of the requested bytes, enough for 1 Gbit/s and a round trip of 200 ms. */
+	WINDOW_BYTES = 24 << 20,
+	/* Limits of queueing, which is a piece's transfer time minus that of the fastest piece. The
+	 * window grows while the queueing is below QUEUE_LITTLE_US, or below half of the fastest
+	 * piece's time if that is longer. It shrinks when the queueing exceeds QUEUE_MUCH_US, or
+	 * the fastest piece's time if that is longer. */
 	QUEUE_LITTLE_US = 100000,
 	QUEUE_MUCH_US = 200000
 };
@@ -185,8 +188,9 @@ int fetch_take(struct fetch *f, uint32_t piece, uint64_t iteration, const void *
 	if (f->n_held == 0 && iteration > f->iteration)
 		f->iteration = iteration;
 	if (iteration < f->iteration) {
-		/* The first piece came too late, so it is requested again alone: it then waits
-		 * behind no other piece. */
+		/* A commit has passed since this piece was sent, so the piece is too old. The next
+		 * request is for one piece alone, which waits behind no other piece and arrives
+		 * sooner. */
 		f->window = 1;
 		fetch_refuse(f, piece, now_us);
 		return -ESTALE;

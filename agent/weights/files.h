@@ -16,19 +16,19 @@ struct files; /* opaque */
 struct files *files_new(struct tell *tell, const char *run_dir);
 void files_free(struct files *f); /* NULL is allowed */
 
-/* Returns the folder for files of the controller: the run folder of this agent, or a temporary
- * folder, which is removed with the agent. NULL: it cannot be made. */
+/* Returns the folder for files from the controller: this agent's run folder, or a temporary folder,
+ * which is removed with the agent. NULL: the folder cannot be made. */
 const char *files_folder(struct files *f);
-/* Fetches the file that `ask` names to path. It replaces a fetch that is under way. */
+/* Fetches the file that `ask` names, and writes it to path. Cancels a fetch that is under way. */
 void files_fetch(struct files *f, const struct msg_file_ask *ask, const char *path, int64_t now_us);
-/* Returns the file that was fetched last: its state, its name and its path. */
+/* Returns the state, name and path of the file that was requested last. */
 const struct transfer *files_fetched(const struct files *f);
 void files_cancel(struct files *f);
 
 void files_part_arrived(struct files *f, const struct msg *m, int64_t now_us);
-/* Answers a request of the controller for a part of a checkpoint's file. */
+/* Answers the controller's request for a part of a file of a checkpoint. */
 void files_asked(struct files *f, const struct msg_file_ask *ask, int64_t now_us);
-void files_turn(struct files *f, int64_t now_us); /* requests parts */
+void files_turn(struct files *f, int64_t now_us); /* requests further parts of the file */
 int64_t files_deadline_us(const struct files *f);
 
 #endif

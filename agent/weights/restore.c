@@ -1,5 +1,5 @@
 /* restore.c - restores a stage that no process holds, from a file or from neighbouring stages.
- * Without it the run would end when the last replica of a stage dies. */
+ * Without a restore the run would end when the last replica of a stage dies. */
 #include "agent/weights/restore.h"
 
 #include <errno.h>
@@ -18,17 +18,18 @@
 struct restore {
 	bool wanted;
 	struct msg_restore order;
-	uint16_t nodes[2]; /* these arrays are what the order's pointers point to */
+	uint16_t nodes[2]; /* arrays to which the pointers in `order` point */
 	uint8_t stages[2];
 	float weights[2];
 	uint64_t hashes[2];
-	uint32_t done; /* number of neighbours that were added, of order.n_from */
+	/* Number of neighbouring stages that are already added to the average, of order.n_from. */
+	uint32_t done;
 	struct fetch fetch;
-	/* State of the file. A file on this machine that turns out to be damaged is fetched from
-	 * the controller once. */
+	/* State of the checkpoint's file. If the file on this machine is damaged, it is fetched
+	 * from the controller once. */
 	enum { FILE_NOT_SOUGHT, FILE_FETCHING, FILE_HERE, FILE_FETCHED } file;
 	bool loading; /* the worker runs a job of the restore */
-	bool made;    /* the present stage is an average of its neighbours */
+	bool made;    /* the present stage is an average of neighbouring stages */
 	struct restore_uses uses;
 };
 
@@ -92,8 +93,8 @@ void restore_begin(struct restore *r, const struct msg_restore *m)
 			     m->stage);
 		return;
 	}
-	/* The restore begins once the worker has finished and assign.c has dropped the old
-	 * stage. */
+	/* The restore begins later, when the worker has ended its job and assign.c has dropped the
+	 * old stage. */
 	r->wanted = true;
 	if (r->file == FILE_FETCHING)
 		files_cancel(r->uses.files);
@@ -111,7 +112,8 @@ void restore_begin(struct restore *r, const struct msg_restore *m)
 		 m->stage, m->iteration);
 }
 
-/* Writes the path of the order's file on this machine. Returns its folder; NULL: there is none. */
+/* Writes the path of the checkpoint's file on this machine. Returns the file's folder; NULL:
+ * none. */
 static const char *file_path(struct restore *r, char *path, size_t room)
 {
 	const struct msg_restore *order = &r->order;
@@ -209,7 +211,7 @@ void restore_job_done(struct restore *r, const struct job *job, int64_t now_us)
 {
 	r->loading = false;
 	if (r->uses.held->standing != STAND_RESTORING && r->uses.held->standing != STAND_PREPARING)
-		return; /* a newer order has arrived during the job */
+		return; /* a newer order has arrived during the job, so its result is not used */
 	if (job->rc < 0 && r->order.on_controller && r->file == FILE_HERE) {
 		tell_log(r->uses.tell, LOG_WARN, "%s", job->err.text);
 		fetch_file(r, now_us);

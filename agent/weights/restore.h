@@ -1,6 +1,6 @@
 /* restore.h - restores a stage that no process holds, from a file of a checkpoint or as the
- * weighted average of the neighbouring stages. assign.c prepares and measures the stage before
- * and after.
+ * weighted average of the neighbouring stages. Before the restore assign.c allocates the stage, and
+ * after it assign.c measures the stage's computing times.
  */
 #ifndef AGENT_RESTORE_H
 #define AGENT_RESTORE_H
@@ -34,29 +34,32 @@ struct restore_uses {
 	const char *run_dir; /* folder of the agent's checkpoints, as in agent_options */
 };
 
-struct restore *restore_new(const struct restore_uses *uses); /* restore_free */
+struct restore *restore_new(const struct restore_uses *uses); /* freed by restore_free */
 void restore_free(struct restore *r);  /* NULL is allowed */
 
-/* Takes an order unless a newer assignment is known. Reports an invalid order. */
+/* Takes an order to restore a stage. Ignores an order that is older than the newest assignment.
+ * Reports an invalid order. */
 void restore_begin(struct restore *r, const struct msg_restore *m);
-/* Returns true if the newest assignment is a restore. */
+/* Returns true if the newest assignment is to be carried out by a restore. */
 bool restore_wanted(const struct restore *r);
-/* Returns true if the stage is an average of its neighbours and no iteration has begun with it. The
- * run's record may then not contain this stage. */
+/* Returns true if the stage is an average of neighbouring stages and no iteration has begun with
+ * it. The run's record may then not contain this stage. */
 bool restore_unused(const struct restore *r);
 void restore_cancel(struct restore *r); /* cancels the restore when a newer assignment arrives */
-/* Fetches the file from the controller if this machine lacks it. Returns true while the fetch is
- * under way. */
+/* Fetches the checkpoint's file from the controller if this machine lacks it. Returns true until
+ * the file is here, or cannot be fetched. */
 bool restore_fetching(struct restore *r, int64_t now_us);
-/* Sets the job's file. If there is no file, reports this and returns false. */
+/* Sets the job's folder, iteration and expected hash. Returns false if there is no file, and
+ * reports this. */
 bool restore_name_file(struct restore *r, struct job *job, int64_t now_us);
 bool restore_next_job(struct restore *r, struct job *job, int64_t now_us);
 void restore_job_done(struct restore *r, const struct job *job, int64_t now_us);
-/* Takes a piece. Returns false if the piece is not for the restore. */
+/* Takes a piece of a neighbouring stage. Returns false if the piece is not for the restore. */
 bool restore_piece_arrived(struct restore *r, const struct msg *m, int64_t now_us);
-void restore_turn(struct restore *r, int64_t now_us); /* requests pieces */
+/* Requests pieces of the neighbouring stages. */
+void restore_turn(struct restore *r, int64_t now_us);
 int64_t restore_deadline_us(const struct restore *r);
-/* Drops the progress of the restore; the worker must be idle. */
+/* Drops the progress of the restore. The worker must be idle. */
 void restore_forget(struct restore *r);
 
 #endif

@@ -1,8 +1,8 @@
 /* save.c - saves checkpoints of this node's stage durably on this machine's disk.
  *
  * The worker copies the stage before its next step. A second thread writes the copy, so that
- * training continues meanwhile. Only one checkpoint is written at a time; an order during that time
- * is refused.
+ * training continues meanwhile. Only one checkpoint is written at a time. An order for another one
+ * is refused meanwhile.
  */
 #include "agent/weights/save.h"
 
@@ -29,20 +29,20 @@ struct save_job {
 
 enum save_state {
 	SAVE_IDLE,
-	SAVE_WANTED,   /* the stage must be copied before it steps again */
-	SAVE_COPYING,  /* the compute thread makes the copy, part by part */
+	SAVE_WANTED,   /* the stage must be copied before the next step changes it */
+	SAVE_COPYING,  /* the worker copies the stage, part by part */
 	SAVE_WRITING,  /* the second thread writes the copy */
 	SAVE_FORGOTTEN /* the second thread still writes for a run that this node has left */
 };
 
 /* The one checkpoint that is being written. */
 struct save {
-	struct worker *worker; /* a second thread, because disks are slow */
+	struct worker *worker; /* the second thread; disks are slow, so the worker must not write */
 	enum save_state state;
 	struct msg_save order;
-	uint8_t stage; /* stage that the order names */
-	float *copy;   /* (3, P) the copy between two jobs of the compute thread; NULL: none */
-	size_t copied; /* numbers of each array that it has */
+	uint8_t stage; /* stage of this node when the order arrived */
+	float *copy;   /* (3, P) the unfinished copy, between two jobs of the worker; NULL: none */
+	size_t copied; /* floats of each array that are copied so far */
 	struct save_job *job;
 	struct tell *tell;
 	const struct run *run;
@@ -110,8 +110,8 @@ static void tell_not_saved(struct save *s, const struct msg_save *order, uint8_t
 	tell_saved(s, &saved, now_us);
 }
 
-/* A restarted controller may repeat the order under way. The agent then answers once, when the
- * checkpoint is written. */
+/* A restarted controller may repeat an order that this node is still carrying out. The agent then
+ * answers once, when the checkpoint is written. */
 void save_begin(struct save *s, const struct msg_save *m, int64_t now_us)
 {
 	if (!s->run_dir || m->iteration != s->held->committed) {
@@ -147,7 +147,8 @@ bool save_next_job(struct save *s, struct job *job)
 		return false;
 	s->state = SAVE_IDLE;
 	if (s->order.iteration != s->held->committed || s->stage != s->held->stage) {
-		/* The node got another stage before the worker was free. */
+		/* The node got another stage, or committed an iteration, before the worker was
+		 * free. */
 		tell_not_saved(s, &s->order, s->stage, "it now holds another stage or iteration",
 			       s->tell->now_us);
 		return false;
@@ -220,7 +221,7 @@ void save_free(struct save *s)
 {
 	if (!s)
 		return;
-	worker_free(s->worker); /* worker_free waits for the writer */
+	worker_free(s->worker); /* worker_free waits until the checkpoint is written */
 	if (s->job)
 		free_job(s);
 	free(s->copy);

@@ -1,15 +1,15 @@
 /* standby.c - keeps a second copy of a stage on this node: as a reserve for a stage with one
  * replica, before a move to another stage, or before the node joins its own stage.
  *
- * The copy is fetched while the run continues, and follows the run from the first piece: it gets
- * the sum of every reduction, as replicas do, and steps with every commit. AdamW works element by
- * element, so the pieces that have arrived step without the others. A piece that arrives later
- * may be of a later iteration; it then waits until the copy reaches that iteration.
+ * The copy is fetched while the run continues. From its first piece on, the copy follows the run:
+ * it gets the sum of every reduction, as replicas do, and steps with every commit. AdamW works
+ * element by element, so the pieces that have arrived step without the missing ones. If a piece
+ * arrives that is of a later iteration, it waits until the copy reaches that iteration.
  *
- * The controller commits only when the whole copies have the sum too. A stage with one replica
- * and one copy is therefore in two places after every commit. The controller does not wait for a
- * copy that is still being fetched: its sums may arrive after the commit, and further orders are
- * queued here.
+ * The controller commits only when every complete copy has the sum too. After every commit, a stage
+ * with one replica and one copy therefore exists on two nodes. The controller does not wait for a
+ * copy that is still being fetched. The sums of such a copy may arrive after the commit, and
+ * orders.c queues further orders for it.
  */
 #include "agent/weights/standby_private.h"
 
@@ -24,8 +24,8 @@
 #include "base/stage_set.h"
 #include "base/alloc.h"
 
-/* Limits of the wait for a sum and for more pieces, beyond the time that they take at the present
- * rate of pieces (sum_patience_us, check_sum). */
+/* How long the copy waits for a sum, and for more pieces. The time that they take at the measured
+ * speed of the link is added (sum_patience_us, check_sum). */
 enum { SUM_PATIENCE_US = 5000000, MORE_PATIENCE_US = 20000000, PIECES_PATIENCE = 8 };
 
 static void apply(struct standby *k, enum standby_event event)
@@ -72,8 +72,8 @@ void standby_forget(struct standby *k)
 			       .uses = k->uses };
 }
 
-/* Returns true if the worker runs a job of the copy. The job uses the memory of the copy, of its
- * pieces and of its sum, so this memory must stay. */
+/* Returns true while the worker runs a job of the copy. The job uses the memory of the copy, its
+ * pieces and its sum, which must not be freed meanwhile. */
 static bool job_runs(const struct standby *k)
 {
 	return k->standing == STANDBY_MAKING || standby_sum_is_in_use(k->sum);
@@ -101,7 +101,7 @@ static void tell_kept(struct standby *k, const char *why, int64_t now_us)
 	tell_controller(k->uses.tell, &m, POST_RELIABLE, now_us);
 }
 
-/* Drops the copy, and reports the reason. */
+/* Reports the reason to the controller, and drops the copy. */
 static void drop_copy(struct standby *k, const char *why, int64_t now_us)
 {
 	assert(!job_runs(k));
@@ -143,8 +143,9 @@ static void begin_copy(struct standby *k, const struct msg_keep *m)
 
 /* ---- pieces ---- */
 
-/* Returns true if a first piece of this iteration can be stepped by the sums that are being
- * received: none after its iteration is missing. Drops the sums up to its iteration. */
+/* Returns true if the first piece of a copy may be of this iteration. The sum that is being
+ * received must be of the next iteration or an older one; otherwise the copy would lack a sum.
+ * Drops an older sum. */
 static bool add_to_sums_of(struct standby *k, uint64_t iteration)
 {
 	if (!k->slices || iteration + 1 == slices_iteration(k->slices))
@@ -168,19 +169,20 @@ void standby_piece_arrived(struct standby *k, const struct msg *m, int64_t now_u
 	}
 	if (standby_sum_is_followed(k->sum) ||
 	    (f->n_held == 0 && !add_to_sums_of(k, t->iteration))) {
-		/* Refused, because it is uncertain which iteration the copy has next. */
+		/* Either a job is storing or stepping pieces, so the copy's next iteration is
+		 * uncertain. Or the copy would lack a sum. The piece is requested again. */
 		fetch_refuse(f, t->index, now_us);
 	} else {
 		if (f->n_held > 0 && t->iteration > f->iteration && !standby_sum_is_due(k->sum) &&
 		    !(k->slices && slices_iteration(k->slices) == f->iteration + 1))
-			fetch_void(f); /* this copy missed a commit */
+			fetch_void(f); /* the copy has missed a commit, so its pieces are too old */
 		rc = fetch_take(f, t->index, t->iteration, m->body, m->body_size, now_us);
 	}
 	k->uses.tell->tally.dropped += rc < 0;
 }
 
-/* Returns how long to wait for a sum, which has a third of the bytes of all pieces (weights without
- * moments). */
+/* Returns how long to wait for a sum, us. A sum has a third of the bytes of all pieces, because
+ * pieces also have the moments. */
 static int64_t sum_patience_us(const struct standby *k)
 {
 	int64_t pieces = (int64_t)(k->parameters / fetch_piece_floats(k->parameters)) + 1;
@@ -189,8 +191,8 @@ static int64_t sum_patience_us(const struct standby *k)
 }
 
 /* Drops a copy that cannot be completed. Either the sum of a committed iteration does not arrive,
- * because the node that had it is dead. Or the fetch gains no further pieces, because commits come
- * faster than the link carries pieces. */
+ * because a node that had to send it is dead. Or the number of pieces does not grow, because
+ * commits come faster than the link carries pieces. */
 static void check_sum(struct standby *k, int64_t now_us)
 {
 	if (k->standing == STANDBY_FETCHING && k->fetch.n_held > k->most_held) {
@@ -243,7 +245,8 @@ static void watch_sum(struct standby *k, const struct msg_reduce *m)
 static void begin_sum(struct standby *k, const struct msg_reduce *m)
 {
 	if (k->standing == STANDBY_NONE) {
-		/* The copy was dropped, and the controller has received the report. */
+		/* The copy was dropped. The controller sent this order before it received the
+		 * report of that. */
 		k->uses.tell->tally.dropped++;
 		return;
 	}
@@ -312,7 +315,9 @@ static void take_commit(struct standby *k, const struct msg_commit *m, int64_t n
 	}
 	if (mine && k->standing == STANDBY_FETCHING && k->fetch.n_held > 0 &&
 	    find_iteration(k) + 1 != m->iteration) {
-		forget_reduce(k); /* the held pieces are newer than the sum, or missed a commit */
+		/* The pieces that have arrived are of a later iteration than the sum, or too old
+		 * for it. */
+		forget_reduce(k);
 		return;
 	}
 	if (mine) {
@@ -391,7 +396,7 @@ bool standby_next_job(struct standby *k, struct job *job)
 	return false;
 }
 
-/* Begins to request pieces once the worker has allocated the copy, or reports why it could not. */
+/* Begins to request pieces if the worker has allocated the copy. Otherwise reports the error. */
 static void begin_fetch(struct standby *k, const struct job *job, int64_t now_us)
 {
 	k->stage = k->order.stage;

@@ -20,10 +20,10 @@ struct standby; /* standby_private.h */
 
 enum standby_standing {
 	STANDBY_NONE,
-	STANDBY_WANTED,   /* a copy was ordered; the worker has not begun */
+	STANDBY_WANTED,   /* a copy was ordered, and the worker has not begun to allocate it */
 	STANDBY_MAKING,   /* the worker allocates the copy's memory */
-	STANDBY_FETCHING, /* pieces arrive and follow the commits */
-	STANDBY_WHOLE     /* complete */
+	STANDBY_FETCHING, /* pieces arrive; the pieces that are here step with every commit */
+	STANDBY_WHOLE     /* all pieces are in the copy */
 };
 
 /* The parts of the agent that a copy works on. All are borrowed. */
@@ -35,11 +35,11 @@ struct standby_uses {
 	struct links *links;
 };
 
-struct standby *standby_new(const struct standby_uses *uses); /* standby_free */
+struct standby *standby_new(const struct standby_uses *uses); /* freed by standby_free */
 void standby_free(struct standby *k);  /* NULL is allowed */
 
 enum standby_standing standby_standing(const struct standby *k);
-/* Returns true if the newest order is for a copy, not to drop one. */
+/* Returns true if the controller's newest order is to keep a copy. (An order can also drop it.) */
 bool standby_ordered(const struct standby *k);
 /* Returns true if a complete copy of that stage is here. */
 bool standby_holds(const struct standby *k, uint8_t stage);
@@ -50,17 +50,18 @@ uint64_t standby_iteration(const struct standby *k);
 /* Returns the hash of a complete copy; 0: unknown. */
 uint64_t standby_hash(const struct standby *k);
 
-/* Carries out KEEP, and REDUCE and COMMIT for the copy. Call it when standby_settled. */
+/* Carries out the orders KEEP, REDUCE and COMMIT for the copy. Call it when standby_settled. */
 void standby_control(struct standby *k, const struct msg *m, int64_t now_us);
-/* Returns true if no job of the copy is running or about to run. */
+/* Returns true if the copy can take the next order: no job of the copy runs, and none is due. */
 bool standby_settled(const struct standby *k);
-/* Accepts the next order whatever its number, because a new controller counts from 1. */
+/* Accepts the next KEEP whatever its number, because a restarted controller counts from 1. */
 void standby_accept_any_order(struct standby *k);
-void standby_abandon(struct standby *k); /* stops waiting for the current sum */
+void standby_abandon(struct standby *k); /* makes the copy stop waiting for the present sum */
 void standby_piece_arrived(struct standby *k, const struct msg *m, int64_t now_us);
-/* Returns true if the tensor is a sum that the copy needs now or later. */
+/* Returns true if the tensor is a sum of the copy's stage, which the copy needs now or later. */
 bool standby_wants(const struct standby *k, const struct msg_tensor *t);
-/* Takes a sum. Returns false if it is not the copy's present sum; otherwise *rc is 0 or -EINVAL. */
+/* Takes a sum. Returns false if it is not the sum for which the copy waits. Otherwise sets *rc to 0
+ * or -EINVAL. */
 bool standby_sum_arrived(struct standby *k, const struct msg *m, int *rc);
 /* Requests pieces, and drops a copy that can no longer be completed in time. */
 void standby_turn(struct standby *k, int64_t now_us);

@@ -1,4 +1,4 @@
-/* standby_private.h - a copy's state, for standby.c and its tests. */
+/* standby_private.h - the state of a standby copy, for standby.c and its tests. */
 #ifndef AGENT_STANDBY_PRIVATE_H
 #define AGENT_STANDBY_PRIVATE_H
 
@@ -12,15 +12,17 @@ struct standby {
 	struct msg_keep order;    /* the newest order */
 	uint8_t stage;            /* stage of the copy; MSG_NO_STAGE: none */
 	size_t parameters;        /* number of parameters P of the stage */
-	uint64_t iteration, hash; /* iteration and hash of a complete copy */
+	uint64_t iteration, hash; /* iteration of a complete copy, and hash of its weights */
 	struct fetch fetch;
 	bool *taken; /* (pieces) true for the pieces that the running job stores */
 	struct slices *slices;
-	enum standby_sum sum; /* state of `slices`, and of the jobs that follow the run */
+	/* State of the sum in `slices`, and of the jobs that step the copy or store pieces. */
+	enum standby_sum sum;
 	double sum_squares;
 	int64_t heard_us;   /* when the last part of a sum, or the last commit, arrived */
-	int64_t piece_us;   /* measured transfer time of a piece */
-	uint32_t most_held; /* largest number of pieces held so far */
+	/* Expected transfer time of a piece: the average when most_held last grew. */
+	int64_t piece_us;
+	uint32_t most_held;     /* largest number of pieces that the fetch has had */
 	int64_t last_growth_us; /* when most_held last grew */
 	struct msg_commit commit;
 	struct standby_uses uses;

@@ -1,7 +1,9 @@
 /* standby_sum.c - the table of the states of a standby copy's sum.
  *
- * Messages, sums and ends of jobs arrive in any order. With one table, each pair of state and event
- * has one answer, and a pair that must not occur is found at once. */
+ * Messages, sums and ends of jobs arrive in any order. The table has one row for each state and
+ * event that may occur together. Any other pair is an error in the program, and an assertion finds
+ * it.
+ */
 #include "agent/weights/standby_sum.h"
 
 #include <stddef.h>
@@ -20,7 +22,8 @@ static const struct {
 	enum standby_event event;
 	int to; /* the next state, or SAME */
 } table[] = {
-	/* The sum arrives, is summed up and committed, in this order or with an earlier commit. */
+	/* The sum arrives, its squares are summed, and its iteration is committed. The commit may
+	 * also arrive earlier. */
 	{ IN(NONE), STANDBY_REDUCE, STANDBY_SUM_ARRIVING },
 	{ IN(ARRIVING), STANDBY_COMMIT, STANDBY_SUM_DUE },
 	{ IN(READY), STANDBY_COMMIT, STANDBY_SUM_READY_DUE },
@@ -31,7 +34,7 @@ static const struct {
 	{ IN(READY_DUE), STANDBY_STEP, STANDBY_SUM_STEPPING },
 	{ IN(STEPPING), STANDBY_FOLLOWED, STANDBY_SUM_NONE },
 
-	/* The worker begins and ends a job that stores pieces. */
+	/* The worker begins and ends a job that stores fetched pieces. */
 	{ IN(NONE), STANDBY_STORE, STANDBY_SUM_STORING },
 	{ IN(ARRIVING), STANDBY_STORE, STANDBY_SUM_STORING_ARRIVING },
 	{ IN(DUE), STANDBY_STORE, STANDBY_SUM_STORING_DUE },
@@ -41,7 +44,8 @@ static const struct {
 	{ IN(STORING_DUE), STANDBY_FOLLOWED, STANDBY_SUM_DUE },
 	{ IN(STORING_READY), STANDBY_FOLLOWED, STANDBY_SUM_READY },
 
-	/* The sum is dropped. A running job, and the step after it, still end. */
+	/* The copy no longer waits for the sum, or the sum is dropped. A running job that stores
+	 * pieces still ends, and so does the step that may follow it. */
 	{ IN(DUE), STANDBY_ABANDON, STANDBY_SUM_ARRIVING },
 	{ IN(NORMING_DUE), STANDBY_ABANDON, STANDBY_SUM_NORMING },
 	{ IN(READY_DUE), STANDBY_ABANDON, STANDBY_SUM_READY },

@@ -1,8 +1,9 @@
 /* standby_sum.h - the state of a standby copy's sum and step: a table of states and events.
  *
- * A copy receives the sum of each reduction of its stage, sums its squares and reports it. After
- * the commit it steps. Meanwhile the worker may store fetched pieces in the copy. A sum is due once
- * its iteration is committed: the copy takes no further order before it has stepped.
+ * A copy receives the sum of each reduction of its stage, computes the sum of squares of that sum,
+ * and reports it. After the commit the copy steps. Meanwhile the worker may store fetched pieces in
+ * the copy. A sum is due once its iteration is committed. From then on the copy takes no further
+ * order until it has stepped.
  */
 #ifndef AGENT_STANDBY_SUM_H
 #define AGENT_STANDBY_SUM_H
@@ -13,12 +14,14 @@ enum standby_sum {
 	STANDBY_SUM_NONE,
 	STANDBY_SUM_ARRIVING,    /* a REDUCE has arrived; the slices' sums arrive */
 	STANDBY_SUM_DUE,         /* as ARRIVING, and the sum's iteration is committed */
-	STANDBY_SUM_NORMING,     /* the worker sums the squares */
+	STANDBY_SUM_NORMING,     /* the worker computes the sum of squares */
 	STANDBY_SUM_NORMING_DUE, /* as NORMING, and the sum's iteration is committed */
-	STANDBY_SUM_READY,       /* the sum was reported; the copy waits for the commit */
-	STANDBY_SUM_READY_DUE,   /* the copy steps once it has a piece and the worker is free */
-	STANDBY_SUM_STEPPING,    /* the worker steps the copy, and may store pieces too */
-	/* The worker stores pieces. Apart from that, these states equal NONE, ARRIVING, DUE and
+	/* The sum of squares was reported; the copy waits for the commit. */
+	STANDBY_SUM_READY,
+	/* As READY, and committed: the copy steps once it has a piece and the worker is free. */
+	STANDBY_SUM_READY_DUE,
+	STANDBY_SUM_STEPPING, /* the worker steps the copy, and may store pieces too */
+	/* The worker stores pieces. The next four states are otherwise like NONE, ARRIVING, DUE and
 	 * READY, in this order. */
 	STANDBY_SUM_STORING,
 	STANDBY_SUM_STORING_ARRIVING,
@@ -28,26 +31,29 @@ enum standby_sum {
 };
 
 enum standby_event {
-	STANDBY_REDUCE,   /* the controller orders a sum */
-	STANDBY_COMMIT,   /* the controller commits the sum's iteration */
-	STANDBY_NORM,     /* the sum is complete, and the worker begins to sum the squares */
-	STANDBY_NORMED,   /* the worker has summed the squares */
+	STANDBY_REDUCE, /* the controller orders a sum */
+	STANDBY_COMMIT, /* the controller commits the sum's iteration */
+	/* All slices of the sum have arrived, and the worker begins the sum of squares. */
+	STANDBY_NORM,
+	STANDBY_NORMED,   /* the worker has computed the sum of squares */
 	STANDBY_STORE,    /* the worker begins to store pieces */
 	STANDBY_STEP,     /* the worker begins the step */
 	STANDBY_FOLLOWED, /* the worker has stored the pieces, or has made the step */
-	STANDBY_ABANDON,  /* a newer order for a copy has arrived: nothing waits for the sum */
-	STANDBY_FORGET,   /* the sum is of no use: it is dropped */
+	/* A newer order for a copy has arrived, so the copy stops waiting for the sum. */
+	STANDBY_ABANDON,
+	STANDBY_FORGET, /* the sum is no longer useful and is dropped */
 	STANDBY_EVENTS
 };
 
 /* Changes the state as the table says. Returns false if the event must not occur in this state. */
 bool standby_sum_apply(enum standby_sum *state, enum standby_event event);
 
-/* Returns true if the iteration of the sum is committed, and the copy has not stepped. */
+/* Returns true if the iteration of the sum is committed and the copy has not stepped yet. */
 bool standby_sum_is_due(enum standby_sum state);
 /* Returns true if the worker runs a job that stores pieces or makes the step. */
 bool standby_sum_is_followed(enum standby_sum state);
-/* Returns true if the worker runs a job of the copy. It uses the copy, its pieces and its sum. */
+/* Returns true if the worker runs a job of the copy. The job uses the copy, its pieces and its
+ * sum. */
 bool standby_sum_is_in_use(enum standby_sum state);
 
 #endif

@@ -1,10 +1,10 @@
-/* weight_server.c - sends pieces of this node's stage, or of its standby copy, to nodes that
- * fetch them.
+/* weight_server.c - sends pieces of this node's stage, or of its standby copy, to nodes that fetch
+ * them.
  *
- * The pieces are cut from a snapshot, because only the worker may read the weights. The worker
- * makes a snapshot for the first request after a commit, in parts, between which tasks run. The
- * snapshot is freed after a time without requests that is longer than the longest recent pause
- * between two requests.
+ * Only the worker may read the weights, so the pieces are cut from a snapshot. The worker makes a
+ * new snapshot at the first request after a commit. It copies the snapshot in parts, and tasks run
+ * between the parts. The snapshot is freed after some time without requests, which is longer than
+ * the longest recent pause between two requests.
  */
 #include "agent/weights/weight_server.h"
 
@@ -18,25 +18,26 @@
 
 enum {
 	ASKED_MOST = 1024, /* limit of requests that are not answered yet */
-	/* The snapshot stays this long after its last use, plus the longest recent pause between
-	 * requests. A fetching node requests the next piece when a piece arrives: at 300 ms and 1
-	 * MB/s that is 2.2 s after its previous request. */
+	/* The snapshot is freed when it has not been used for this time plus the longest recent
+	 * pause between requests. A fetching node requests the next piece when a piece arrives.
+	 * With a delay of 300 ms and 1 MB/s, this is 2.2 s after its previous request. */
 	LINGER_US = 3000000,
 	PIECES_OF_TURN = 64,
-	PARTS_MOST = 16 /* limit of the parts of a snapshot; a part has at least STATE_PART */
+	/* Most parts of a snapshot; a part has at least STATE_PART floats of each array. */
+	PARTS_MOST = 16
 };
 
 struct weight_server {
 	struct msg_fetch asked[ASKED_MOST]; /* (n_asked) requests in order of arrival */
 	uint32_t n_asked;
-	float *state; /* (3, P) the snapshot; NULL: there is none, or it is being made */
-	/* (3, P) a snapshot between two jobs of the worker, which makes it part by part; numbers of
-	 * each array that it has. NULL: none. */
+	float *state; /* (3, P) the complete snapshot; NULL: none */
+	/* (3, P) the unfinished snapshot, between two jobs of the worker, and the number of floats
+	 * of each array that it has. NULL: none. */
 	float *partial;
 	size_t copied;
-	/* Number of partial snapshots that steps have voided since the last whole one. Each doubles
-	 * the size of the parts, because a node may have fewer tasks in an iteration than a
-	 * snapshot has parts. */
+	/* Number of unfinished snapshots that a step has voided since the last complete snapshot.
+	 * Each of them doubles the size of the parts. Otherwise an iteration with few tasks might
+	 * be too short for all parts. */
 	unsigned n_voided;
 	uint8_t stage;
 	uint64_t iteration;
@@ -71,8 +72,8 @@ void weight_server_forget(struct weight_server *s)
 	*s = (struct weight_server){ .uses = s->uses };
 }
 
-/* Finds the weights of the stage on this node, in its own stage or in its standby copy. Returns
- * false if the node does not have them. */
+/* Finds the weights of the stage on this node: in the node's own stage, or in its standby copy.
+ * Returns false if the node does not have them. */
 static bool find_held(const struct weight_server *s, uint8_t stage, bool *of_copy,
 		      uint64_t *iteration, size_t *parameters)
 {
@@ -92,7 +93,7 @@ void weight_server_ask(struct weight_server *s, const struct msg_fetch *m, int64
 
 	if (!find_held(s, m->stage, &of_copy, &iteration, &parameters) ||
 	    s->n_asked == ASKED_MOST) {
-		s->uses.tell->tally.refused++; /* the requesting node will ask again */
+		s->uses.tell->tally.refused++; /* the requesting node will repeat the request */
 		return;
 	}
 	for (uint32_t i = 0; i < s->n_asked; i++)
@@ -111,7 +112,7 @@ static void drop_snapshots(struct weight_server *s)
 	s->state = s->partial = NULL;
 }
 
-/* Returns the numbers of each array that the next part has. */
+/* Returns the size of the next part, in floats of each array. */
 static size_t part_size(const struct weight_server *s)
 {
 	size_t most = (s->parameters + PARTS_MOST - 1) / PARTS_MOST;
@@ -135,7 +136,7 @@ bool weight_server_next_job(struct weight_server *s, struct job *job)
 	same = s->stage == s->asked[0].stage && s->iteration == iteration;
 	if (s->state && same)
 		return false;
-	/* The weights have changed since the first part of a snapshot that is not whole. */
+	/* The weights have changed since the first part of the unfinished snapshot. */
 	s->n_voided += !same && s->partial;
 	if (!same)
 		drop_snapshots(s);
@@ -183,8 +184,8 @@ static void send_piece(struct weight_server *s, const struct msg_fetch *m, int64
 		s->uses.tell->tally.refused++;
 		return;
 	}
-	/* Ignores a repeated request, because sending the piece twice would double the time on a
-	 * slow link. */
+	/* Ignores a request for a piece that still waits to be sent. On a slow link, sending the
+	 * piece twice would double the time. */
 	if (delay_queue_any(s->uses.delay_queue, is_that_piece, m))
 		return;
 	body = malloc(3 * n * sizeof(float));

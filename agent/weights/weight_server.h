@@ -28,17 +28,18 @@ struct weight_server_uses {
 };
 
 struct weight_server *
-weight_server_new(const struct weight_server_uses *uses); /* weight_server_free */
+weight_server_new(const struct weight_server_uses *uses); /* freed by weight_server_free */
 void weight_server_free(struct weight_server *s);  /* NULL is allowed */
 
-/* Takes a request; weight_server_turn answers it. */
+/* Records a request. weight_server_turn answers it. */
 void weight_server_ask(struct weight_server *s, const struct msg_fetch *m, int64_t now_us);
-/* Gives a job that makes the snapshot for the oldest request. Returns true if one is needed. */
+/* If the oldest request needs a new snapshot, gives the job that copies the snapshot or its next
+ * part. Returns false otherwise. */
 bool weight_server_next_job(struct weight_server *s, struct job *job);
-/* Takes the snapshot from the job. */
+/* Takes the snapshot, or a part of it, from the job. */
 void weight_server_job_done(struct weight_server *s, struct job *job, int64_t now_us);
 void weight_server_turn(struct weight_server *s, int64_t now_us);
-/* Returns true if no request waits and there is no snapshot; for tests. */
+/* Returns true if no request waits and there is no complete snapshot; for tests. */
 bool weight_server_idle(const struct weight_server *s);
 void weight_server_forget(struct weight_server *s);
 
