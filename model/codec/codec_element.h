@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-/* Bits of a float without its sign. Such bits grow with the float's magnitude, and those of NaN are
- * above all others. */
+/* Numbers of this size or more cannot be encoded. Compared with a float's bits without the sign,
+ * which grow with its magnitude; the bits of NaN are the largest. */
 #define CODEC_TOO_LARGE 0x7e800000u /* 2^126 */
 #define CODEC_SMALLEST 0x0d80u      /* the number 2^-100 in bf16 */
 #define CODEC_NAN 0x7fc0u           /* NaN in bf16 */
@@ -31,7 +31,7 @@ INLINE_ float codec_float(uint32_t half)
 	return FROM_BITS(half << 16);
 }
 
-/* Returns a group's scale in bf16. largest: bits of the group's largest number, without its
+/* Returns a group's scale in bf16. largest: bits of the group's largest magnitude, without the
  * sign. */
 INLINE_ uint32_t codec_scale(uint32_t largest, unsigned bits)
 {
