@@ -157,8 +157,8 @@ static int check_bias(const struct weight *w, struct error *err)
 			 w->entry->name);
 }
 
-/* Checks a separate head in a model with "tie_word_embeddings": true. Versions of the library
- * differ in which of the two they use. */
+/* Checks the separate head of a model with "tie_word_embeddings": true. The head must equal the
+ * embedding, because versions of the library differ in which of the two they use. */
 static int check_head(const struct huggingface *h, const struct weight *head,
 		      struct error *err)
 {

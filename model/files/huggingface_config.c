@@ -87,8 +87,8 @@ static void take_number(struct reader *r, const char *in, const json_t *object, 
 		*(float *)at = (float)v;
 }
 
-/* Returns true if the key is present; a missing key has the library's default. null counts as
- * missing if the library itself writes null for this key. */
+/* Returns true if the key is present; a missing key has the library's default. null_is_none: null
+ * counts as missing, because the library itself writes null for this key. */
 static bool has_key(struct reader *r, const char *key, bool null_is_none)
 {
 	const json_t *value = json_object_get(r->root, key);
@@ -205,8 +205,8 @@ static const char *rope_kind(struct reader *r, const char *in, const json_t *obj
 	return kind;
 }
 
-/* Reads the context before scaling, which is beside or inside the object. The library's default is
- * the model's context. */
+/* Reads the context length before scaling, from inside the RoPE object or from beside it. The
+ * library's default is the model's context. */
 static void take_original_context(struct reader *r, const char *in, const json_t *object)
 {
 	static const char key[] = "original_max_position_embeddings";
@@ -415,7 +415,7 @@ static const struct known {
 	{ "typical_p", ANY },
 };
 
-/* Returns true if all elements of an array are `of`. */
+/* Returns true if the value is an array, and `of` is true for every element. */
 static bool is_array_of(const json_t *value, bool (*of)(const json_t *))
 {
 	for (size_t i = 0; i < json_array_size(value); i++)

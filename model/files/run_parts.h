@@ -15,10 +15,10 @@
 #define RUN_PARTS_KEY "parts"
 
 struct run_part {
-	uint64_t after;    /* the part follows this commit; 0: the run began with it */
-	uint64_t skipped;  /* how often data had been skipped by then (store_repeats) */
+	uint64_t after;    /* last iteration committed before this part; 0: the run began with it */
+	uint64_t skipped;  /* store_repeats.skipped, the count of skipped data, before this part */
 	uint64_t position; /* number of microbatches that were read before the part */
-	uint64_t writer;   /* the first controller of the part (store_writer_epoch) */
+	uint64_t writer;   /* epoch of the part's first controller (store_writer_epoch) */
 	uint32_t n_shards, per_shard; /* data shards, and microbatches of each in an iteration */
 	uint32_t n_restores; /* number of restored stages that the record had by then */
 	char *model;         /* skippipe.model/1 with the cut; owned */
@@ -29,8 +29,8 @@ struct run_parts {
 	size_t n;
 };
 
-/* Returns the position in each data shard, in microbatches, after `committed` iterations of the run
- * of which the data of `skipped` was skipped. */
+/* Returns the position in each data shard, in microbatches. committed, skipped: since the run
+ * began, the number of committed iterations, and of iterations whose data was skipped. */
 uint64_t run_part_position(const struct run_part *p, uint64_t committed, uint64_t skipped);
 
 /* Adds a copy of the part. */
