@@ -14,7 +14,7 @@
 enum {
 	CODE_POINTS = 0x110000,
 	CLASS = 7, /* bits of a table's entry that hold an enum character */
-	NEWER = 8, /* bit of a table's entry: the character is not in normal form C of Unicode 9 */
+	NEWER = 8, /* bit of an entry: Unicode 9 lacks the character, so normal form C skips it */
 };
 
 struct characters {

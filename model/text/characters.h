@@ -23,8 +23,8 @@ void characters_free(struct characters *c); /* NULL is allowed */
 /* Returns the class of the first character of valid UTF-8, and its length in bytes in *n. */
 enum character characters_class(const struct characters *c, const char *text, size_t *n);
 
-/* Returns the normal form C of valid UTF-8 (size > 0), which the caller frees, and its length in
- * *n; NULL if memory runs out. */
+/* Returns the normal form C of valid UTF-8 (size > 0) and its length in *n. The caller frees it;
+ * NULL if memory runs out. */
 char *characters_normal(const struct characters *c, const char *text, size_t size, size_t *n);
 
 #endif

@@ -334,7 +334,7 @@ uint32_t corpus_vocab(const struct corpus *c)
 	return c->vocab;
 }
 
-/* Checks the corpus for a run, as skippipe train does for itself. */
+/* Checks the corpus before a run. skippipe train makes the same checks. */
 int corpus_check(const struct corpus *c, uint32_t vocab, bool has_tokenizer, struct error *err)
 {
 	if (has_tokenizer && corpus_is_text(c))

@@ -44,8 +44,8 @@ uint32_t corpus_vocab(const struct corpus *c);
 /* Refuses (-EINVAL) a corpus on which a run cannot train its model. has_tokenizer: the model's
  * tokens are not bytes. */
 int corpus_check(const struct corpus *c, uint32_t vocab, bool has_tokenizer, struct error *err);
-/* Return the number of samples in an epoch of all data shards, and in the validation part. Public
- * for tests. */
+/* Return the number of samples in an epoch, over all data shards, and in the validation part.
+ * Public for tests. */
 size_t corpus_samples(const struct corpus *c);
 size_t corpus_validation_samples(const struct corpus *c);
 

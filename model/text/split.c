@@ -97,8 +97,9 @@ static size_t contraction(const struct text *t, bool any_case)
 	return 0;
 }
 
-/* Returns the end of a run of white space. lines: the run ends after its last newline, if it has
- * one. Otherwise its last character belongs to the word that follows. */
+/* Returns the end of a run of white space. With `lines`, a run that has newlines ends after its
+ * last newline. Any other run leaves its last character to the word that follows, unless the run
+ * ends the text or is a single character. */
 static size_t white_space(const struct text *t, bool lines)
 {
 	size_t at = 0, last = 0, line = 0, n;
@@ -124,9 +125,9 @@ static size_t gpt2_word(const struct text *t)
 	return end_of_run(t, space, class, SIZE_MAX);
 }
 
-/* Returns the end of a word. A word of letters includes one character before them, unless this is a
- * number or ends a line. A word of other characters includes a space before them and the newlines
- * after them. */
+/* Returns the end of a word. A word of letters includes the one character before it, unless that
+ * character is a number or a newline. A word of other characters includes one space before it and
+ * the newlines after it. */
 static size_t later_word(const struct split_rule *rule, const struct text *t)
 {
 	size_t n, m, space = t->s[0] == ' ' ? 1 : 0;

@@ -259,11 +259,10 @@ int tokenizer_encode(struct tokenizer *t, const char *text, size_t size, int32_t
 	return 0;
 }
 
-/* ---- cuts in a text ----
- * A text is cut before white space that follows another character, because words end there under
- * every rule of split.h. But pieces of a SentencePiece model may continue across such a place, and
- * the model may put a space before each text. Each place is therefore tried: the tokens of the
- * bytes before the place must be the first tokens of the bytes around it. */
+/* ---- cuts in a text ---- A text is cut before white space that follows another character, because
+ * words end there under every rule of split.h. But pieces of a SentencePiece model may continue
+ * across such a place, and the model may put a space before each text. Each candidate is therefore
+ * tried: the tokens of the bytes before the cut must be the first tokens of the bytes around it. */
 
 static bool is_space(char c)
 {
@@ -305,7 +304,8 @@ int tokenizer_find_seam(struct tokenizer *t, const char *text, size_t size,
 		*seam = (struct tokenizer_seam){ .at = size };
 		return 0;
 	}
-	/* Starts at a character, because the last one may be incomplete. */
+	/* The end of the text may be inside a character, so `to` moves back to the last white
+	 * space. */
 	while (to > 0 && !is_space(text[to - 1]))
 		to--;
 	at = to > CONTEXT_MOST ? to - CONTEXT_MOST : 0;

@@ -52,7 +52,8 @@ int tokenizer_encode(struct tokenizer *t, const char *text, size_t size, int32_t
 struct tokenizer_seam {
 	size_t at, context, skip;
 };
-/* Finds the last such place in the text. -EAGAIN: there is none, and more text is needed. */
+/* Finds the last seam in the text. -EAGAIN: the text has none, so the caller must give more
+ * text. */
 int tokenizer_find_seam(struct tokenizer *t, const char *text, size_t size,
 			struct tokenizer_seam *seam);
 
