@@ -24,7 +24,7 @@ struct choices {
 	struct tokenizer *tokenizer;
 	char *text; /* (size) content of the file */
 	size_t size;
-	int32_t *tokens, *targets; /* (T) of one choice */
+	int32_t *tokens, *targets; /* (T) tokens and targets of one choice */
 };
 
 /* A place in the file. */

@@ -71,7 +71,7 @@ static int move_files(const char *from, const char *to, bool replaces, struct er
 
 	if (n < 0)
 		return error_set(err, -errno, "%s: %s", from, strerror(errno));
-	file_sync_folder(from); /* a name must be durable here before it is removed there */
+	file_sync_folder(from); /* writes the names to disk before files move away */
 	snprintf(target, sizeof(target), "%s/config.json", to);
 	unlink(target);
 	if (replaces)
@@ -182,7 +182,8 @@ static int import_model(struct options *o, struct error *err)
 	c.config = o->config;
 	c.hyper = hyper;
 	rc = hyper_check(&hyper, &c.config, err);
-	/* Before the checkpoint is written, which would count as complete without these files. */
+	/* Checks the tokenizer's files before the checkpoint is written, because the checkpoint
+	 * would count as complete without them. */
 	if (!rc)
 		rc = tokenizer_files_check(o->files.at[0], err);
 	if (!rc)

@@ -47,8 +47,8 @@ static void report_cut(int signal)
 }
 
 /* The handler gets its own stack. oneDNN's matrix products use the stack pointer for other memory,
- * and a handler on the normal stack would overwrite that memory. Threads of a pool block all
- * signals. */
+ * and a handler on the normal stack would overwrite that memory. Only this thread needs such a
+ * stack, because the threads of a pool block all signals. */
 void interrupt_catch(void)
 {
 	static char room[64 << 10];

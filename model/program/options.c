@@ -54,8 +54,8 @@ static int set_field(struct options *o, const char *text, struct error *err)
 	return 0;
 }
 
-/* Makes the changes of the model in the order of the command line. The number of stages of a
- * checkpoint stays. */
+/* Makes the changes of the model in the order of the command line. A checkpoint keeps its number of
+ * stages, so the STAGES of --skip K/STAGES do not cut it. */
 static int change_model(struct options *o, struct error *err)
 {
 	int rc = 0;

@@ -50,7 +50,7 @@ struct shard_file {
 	uint64_t done, all;     /* bytes read so far, and bytes of all files */
 	uint32_t texts, shards; /* number of text files, and number of shards */
 	uint64_t documents;     /* number of documents; a shard with tokens counts as one */
-	uint32_t most[2];       /* largest token of a shard at even and at odd positions */
+	uint32_t most[2];       /* largest token at even and at odd positions: see put_raw */
 	bool bar;
 };
 
@@ -138,9 +138,10 @@ static int put_encoded(struct shard_file *s, const char *path, struct place plac
 	return 0;
 }
 
-/* Counts of a file's documents that have no text. */
+/* The documents of a file that have no text. */
 struct left_out {
-	/* Number of documents with null, and with an empty text; line of the first. */
+	/* Number of documents that are null, and number that are empty; line of the first of all
+	 * these. */
 	uint64_t null, empty, first;
 };
 
@@ -322,8 +323,8 @@ static int put_shard(struct shard_file *s, FILE *in, const char *path, const str
 	return 0;
 }
 
-/* Copies the tokens of a nanoGPT file, which has no header. Tokens of 32 bits are recognised by the
- * upper halves of their numbers, which are small. */
+/* Copies the 16-bit tokens of a nanoGPT file, which has no header. Refuses a file of 32-bit tokens,
+ * in which every second 16-bit number is an upper half and therefore small. */
 static int put_raw(struct shard_file *s, FILE *in, const char *path, struct error *err)
 {
 	struct stat st;

@@ -458,8 +458,9 @@ static void print_step_json(const struct training *s, double loss, double norm,
 	printf(",\"elapsed_s\":%.3f}\n", (double)(clock_monotonic_us() - s->start_us) / 1e6);
 }
 
-/* Ends the training when the output cannot be written. A training that writes a checkpoint ends in
- * order if the output's reader has ended, and continues if the disk is full. */
+/* Prints a step. If the output cannot be written, a training without --out fails. A training with
+ * --out continues when the disk is full, and ends in order when the reader of its output has
+ * ended. */
 static int report_step(struct training *s, double loss, double norm, const double *validation,
 		       struct error *err)
 {
@@ -499,7 +500,8 @@ static int save_checkpoint(struct training *s, struct error *err)
 		rc = tokenizer_files_remove(s->o.out, s->o.from, s->o.tokenizer, err);
 	if (!rc && s->o.tokenizer)
 		rc = tokenizer_copy(s->o.tokenizer, s->o.out, err);
-	/* A later checkpoint replaces one of this training, not an older model. */
+	/* From now on o->out has a checkpoint of this training, so no older model is left to
+	 * replace. */
 	s->place.replaces = false;
 	return rc;
 }
@@ -562,7 +564,8 @@ int command_train(int argc, char **argv)
 	}
 	interrupt_catch();
 	if (s.o.out)
-		/* output_flush then returns -EPIPE, and no signal ends the process. */
+		/* Without this, a write to a closed pipe would end the process. Now output_flush
+		 * returns -EPIPE. */
 		signal(SIGPIPE, SIG_IGN);
 	rc = session_init(&s, &err);
 	if (!rc)
