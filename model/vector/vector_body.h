@@ -103,7 +103,7 @@ INLINE float largest(struct lanes l)
  * overflow nor a denormal result. */
 INLINE floats exponential(floats x)
 {
-	const floats magic = splat(12582912.0f); /* 1.5 * 2^23: adding it rounds to a whole number */
+	const floats magic = splat(12582912.0f); /* 1.5 * 2^23: the sum is rounded to an integer */
 	floats n, r, p;
 
 	x = select(x < splat(-87.0f), splat(-87.0f), x);
@@ -234,8 +234,8 @@ static void swiglu_backward(float *dgu, float *h, const float *dh, const float *
 	}
 }
 
-/* Returns a mask of the lanes, which are columns from i on, that a row with `seen` visible columns
- * sees. */
+/* Returns a mask of the lanes, which are columns from i on: true for columns before column
+ * `seen`. */
 INLINE ints visible(size_t i, size_t seen)
 {
 	static const int32_t numbers[LANES] = { 0, 1, 2,  3,  4,  5,  6,  7,
