@@ -1,6 +1,6 @@
-/* Brings activations and their gradients to a GPU's stage and back. They cross the PCI bus in the
- * bytes in which they travel between nodes, which in q8 are a quarter of the floats. The device
- * decodes and encodes them to the bits of model/codec/codec.h. */
+/* Copies activations and their gradients to a GPU's stage and back. They cross the PCI bus encoded,
+ * as they travel between nodes; in q8 they then have a quarter of the bytes of floats. The device
+ * decodes and encodes to the same bits as model/codec/codec.h. */
 #include "model/cuda/stage_cuda.h"
 
 #include <errno.h>
@@ -61,9 +61,9 @@ void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *f
 		cuda_each(s, KERNEL_DEQUANTISE, groups(&a), &a);
 }
 
-/* Copies an input into a buffer, and to the device beside the computation. The buffer is free,
- * because the caller has waited for the passes that read it. An input that no pass has read may
- * still be on its way there; it is not needed, and this one overwrites it. */
+/* Copies an input into a buffer, and from the buffer to the device while it computes. The buffer is
+ * free, because the caller has waited for the passes that read it. The copy of an earlier input may
+ * still be under way there. No pass reads that input, so this copy may overwrite it. */
 static void put_ahead(struct cuda_stage *s, int buffer, const void *from, size_t bytes)
 {
 	struct arrival *in = &s->crossing.in[buffer];
@@ -111,7 +111,8 @@ static void put_next(struct cuda_stage *s, const struct stage_task *t)
 	s->crossing.in[buffer].number = t->next_number;
 }
 
-/* Encodes into a buffer, once its last output is collected, and copies it to pinned memory. */
+/* Completes the buffer's earlier output, encodes the new one into the buffer, and copies it to
+ * pinned memory while the device computes. */
 static void get_beside(struct cuda_stage *s, const struct codec *c, int buffer, float *from)
 {
 	outlet_clear(s->crossing.outlet, buffer);
@@ -138,7 +139,8 @@ void cuda_get_output(struct cuda_stage *s, struct stage_task *t, float *from)
 	t->output = outlet_give(s->crossing.outlet, buffer, bytes);
 }
 
-/* An output that does not leave is collected here, so that both kinds use the same buffers. */
+/* An output that the caller wants now (not task->leaves) takes the same buffers, and is collected
+ * here. */
 int cuda_finish_pass(struct cuda_stage *s, struct stage_task *t)
 {
 	struct error err = { "" };

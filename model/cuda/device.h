@@ -82,8 +82,8 @@ void device_get_beside(struct device *d, void *to_host, const void *from, size_t
 void device_order(struct device *d, enum device_stream earlier, enum device_stream later);
 /* Sets mark number `mark`, below DEVICE_MARKS, behind the work that is queued on the stream now. */
 void device_mark(struct device *d, enum device_stream stream, unsigned mark);
-/* Waits for the work before the mark; a mark that was never set has none. Other threads may use the
- * device meanwhile. -EIO: the device has failed; *err has the cause. */
+/* Waits for the work before the mark. Returns at once if the mark was never set. Other threads may
+ * use the device meanwhile. -EIO: the device has failed; *err has the cause. */
 int device_await(struct device *d, unsigned mark, struct error *err);
 
 /* Returns true if p is memory of a GPU, which the host must not read or write. If the device has
@@ -152,10 +152,10 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 unsigned device_resident(struct device *d, enum device_kernel kernel, bool bf16, unsigned threads,
 			 size_t shared);
 
-/* Copies on the device, cleared memory, products and kernels queued after device_record are
- * recorded with their arguments and not run. device_recorded ends the recording and returns it;
- * device_replay runs it at the cost of one launch. NULL: the recording failed, and nothing has run.
- * The caller frees the recording before device_close. */
+/* device_record begins a recording. Copies on the device, clearing of memory, products and kernels
+ * that are queued from then on are recorded with their arguments and not run. device_recorded ends
+ * the recording and returns it; device_replay runs it at the cost of one launch. NULL: the
+ * recording failed, and nothing has run. The caller frees the recording before device_close. */
 struct device_graph;
 void device_record(struct device *d);
 struct device_graph *device_recorded(struct device *d);

@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 struct failure {
-	bool failed, failed_before; /* the device has failed; it had failed when recording began */
+	bool failed, failed_before; /* has failed; had failed when recording began */
 	char text[256];             /* the failure in words; "": none */
 };
 
@@ -17,8 +17,8 @@ struct failure {
 void failure_note(struct failure *f, const char *what, const char *why);
 void failure_recording_begins(struct failure *f);
 /* Returns true if a recording is complete: the caller could end it, and no product, kernel or copy
- * has failed since it began, which would be missing in the graph. Otherwise forgets the failures
- * since then. */
+ * has failed since it began. A failed one would be missing in the graph. If the recording is not
+ * complete, forgets the failures since it began. */
 bool failure_recording_ended(struct failure *f, bool ended);
 
 #endif

@@ -2,8 +2,9 @@
  * (FlashAttention-2, Dao, 2023; here a separate kernel computes the queries' gradient, so that
  * every sum has a fixed order). Part of kernels.h.
  *
- * A block has FLASH_TILE rows (queries, or keys for their gradients), 16 of them each warp's, and
- * goes through the other side in tiles of FLASH_TILE. The sums of a warp (scores, outputs and
+ * A block has FLASH_TILE rows, 16 of them for each warp. The rows are queries, and the block goes
+ * through the keys in tiles of FLASH_TILE. To compute the gradients of keys and values, the rows
+ * are keys, and the block goes through the queries. The sums of a warp (scores, outputs and
  * gradients) stay in its threads' registers from product to product. Only the other factors are in
  * shared memory, as tiles (FLASH_TILE, wide + 8) of bf16: wide is 64 or 128, a constant in each
  * kernel, and columns past the head's size are 0. Rows are wide + 8 apart so that eight of them lie
@@ -50,8 +51,9 @@ DEVICE unsigned flash_column(void)
 	return THREAD % 4 * 2;
 }
 
-/* Return the number of this block's head among those of all sequences, and of its tile. Heads of a
- * group are side by side, and blocks start in the order of BLOCK_Y (attention_start). */
+/* Return the number of this block's head, counted over all sequences, and the number of its tile.
+ * Blocks of a group's heads are side by side (BLOCK_X), and blocks start in the order of BLOCK_Y
+ * (attention_start). */
 DEVICE unsigned flash_head(const struct attention_args *a)
 {
 	return BLOCK_Y / ((a->length + FLASH_TILE - 1) / FLASH_TILE) * BLOCKS_X + BLOCK_X;
@@ -200,7 +202,8 @@ DEVICE void flash_hide(float s[FLASH_EIGHTS][4], float value)
 				s[j][e] = value;
 }
 
-/* The other side's arrays, x and y, whose tiles are loaded together. */
+/* The two arrays, keys and values or queries and dout, whose tiles a block loads one after
+ * another. */
 struct flash_side {
 	const uint16_t *x, *y;
 	unsigned x_stride, y_stride;

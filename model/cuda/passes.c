@@ -273,8 +273,8 @@ static void attention_backward(struct cuda_stage *s, const struct saved_layer *k
 		rotate_heads(s, s->t.dqkv, -1);
 }
 
-/* ---- passes ----
- * If out is NULL, only the arrays that the backward pass does not compute itself are computed. */
+/* ---- passes ---- If layer_forward's out is NULL, it ends after the last array that the backward
+ * pass reads and cannot compute itself. */
 
 static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct saved_layer *k,
 			  float *out)

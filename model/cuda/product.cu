@@ -176,8 +176,8 @@ static bool prefer(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttribu
 
 /* Takes cuBLASLt's first proposal. If a product is split along k, its parts must stay floats in the
  * workspace until a kernel adds them in a fixed order. Parts in the type of C would lose bits in
- * bf16, and parts added in place would have no fixed order. cuBLASLt's first factor is our
- * second. */
+ * bf16, and parts added in place would have no fixed order. cuBLASLt's matrices are column-major,
+ * so its first factor is our second. */
 static bool choose(struct products *p, struct product_plan *l)
 {
 	uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;

@@ -138,8 +138,8 @@ void outlet_close(struct outlet *o);
 /* Completes the output that the buffer still has, so that the buffer is free. */
 void outlet_clear(struct outlet *o, int buffer);
 unsigned char *outlet_pinned(const struct outlet *o, int buffer);
-/* Gives the output of a buffer, after the copy to its pinned memory was queued, and the device's
- * mark of the buffer's number behind it. */
+/* Makes the output of a buffer. Before the call, the copy to the buffer's pinned memory must be
+ * queued, and behind it the device's mark that has the buffer's number. */
 struct stage_output *outlet_give(struct outlet *o, int buffer, size_t bytes);
 
 /* ---- passes.c ---- A layer's input is in its x. t.dx has the last layer's output; in a backward
@@ -152,10 +152,10 @@ void cuda_head(struct cuda_stage *s, size_t first, size_t n, bool rounded);
 /* Adds the gradient of rows [first, first + n), from t.dlogits, to t.dx. count: also adds to the
  * gradients of the weights. */
 void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count);
-/* How an attention kernel (KERNEL_ATTENTION, _DQ or _DKV) is started on a device for heads of
- * that size. In bf16 a block has two buffers for tiles. It has one buffer if two do not fit, or if
- * a multiprocessor then holds twice as many blocks. Returns false if one buffer does not fit
- * either; *l then has one. */
+/* Describes the launch of an attention kernel (KERNEL_ATTENTION, _DQ or _DKV) for heads of one
+ * size. In bf16 a block has two buffers for tiles. It has only one if two do not fit, or if a
+ * multiprocessor then holds twice as many blocks. Returns false if even one buffer does not fit; *l
+ * then describes the launch with one. */
 struct attention_launch {
 	enum device_kernel kernel;
 	unsigned tile, threads, buffers;
@@ -163,10 +163,10 @@ struct attention_launch {
 };
 bool attention_launch_of(struct attention_launch *l, struct device *d, enum device_kernel kernel,
 			 bool bf16, unsigned size);
-/* Returns the heads, of those of all sequences, whose blocks run before others begin: as many as
- * share a quarter of the card's cache with the tiles that their blocks load. A quarter, because
- * blocks of two groups run at a time, and an H200's cache holds some data twice. All heads if not
- * even one fits. */
+/* Returns a number of heads, whose blocks run before blocks of other heads begin. The tiles that
+ * these blocks load fit together into a quarter of the card's cache: blocks of two such groups run
+ * at a time, and an H200's cache holds some data twice. If not even one head fits, returns the
+ * number of all heads of all sequences. */
 size_t attention_group(const struct device *d, enum device_kernel kernel, size_t heads,
 		       size_t tiles, const struct attention_args *a);
 /* Public for tests, which compare each kernel with plain loops. */

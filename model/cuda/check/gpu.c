@@ -16,10 +16,11 @@
  *
  * Exit status 0, 1 when something differs or fails, 77 where there is no GPU.
  *
- * MFU: (6 N + 12 layers dim T) FLOP a token, N all weights but a table of embeddings that is
- * only looked up, over the card's dense bf16 by its datasheet. A microbatch is as many whole
- * sequences (default: of the context) as make TOKENS tokens; a step is MICROBATCHES of them,
- * forward and backward, and AdamW. */
+ * MFU: the share of the card's peak (dense bf16, by its datasheet) that a step reaches, at
+ * (6 N + 12 layers dim T) FLOP a token. N counts all weights, except for an embedding that is only
+ * looked up. A microbatch has as many whole sequences as make TOKENS tokens; by default a sequence
+ * is as long as the model's context. A step is MICROBATCHES microbatches, forward and backward, and
+ * AdamW. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -226,7 +227,7 @@ static void choose_sizes(struct stage_options *o, const struct model_config *c, 
 	o->batch = o->sequence < TOKENS ? TOKENS / o->sequence : 1;
 }
 
-/* Run two of these programs at once to load the card meanwhile. */
+/* To load the card during this check, run two of these programs at once. */
 static void check_repeats(unsigned times)
 {
 	for (size_t i = 0; i < PRESETS && times > 0; i++) {
@@ -282,7 +283,7 @@ static double flops_a_token(const struct model_config *c, size_t parameters, uin
 	return 6 * ((double)parameters - looked_up) + 12.0 * c->n_layers * c->dim * sequence;
 }
 
-/* Returns the card's FLOP/s; 0: the card is not in the table. */
+/* Returns the card's peak in FLOP/s; 0: the card is not in the table. */
 static double peak_of(const char *card)
 {
 	for (size_t i = 0; i < sizeof(cards) / sizeof(cards[0]); i++)
@@ -354,12 +355,12 @@ static void report_rate(const char *name, const struct trainer *t, const struct 
 }
 
 struct choice {
-	uint32_t sequence; /* 0: the context */
+	uint32_t sequence; /* tokens of a sequence; 0: the model's context */
 	enum recompute recompute;
 	double seconds;
 };
 
-/* If seconds is 0, runs two steps and no PyTorch. */
+/* If seconds is 0, runs two steps and does not run PyTorch. */
 static int bench_preset(const char *name, const struct choice *choice)
 {
 	struct stage_options o = { .seed = 1,
