@@ -24,8 +24,8 @@ struct adamw_factors {
 	float lr, eps, keep;               /* keep = 1 - lr * weight decay */
 };
 
-/* Computes the factors. decay: h->weight_decay, or 0 for norms. The function uses only correctly
- * rounded operations and no function of the C library, so the bits are the same everywhere. */
+/* Computes the factors. decay: h->weight_decay, or 0 for norms. Uses only correctly rounded
+ * operations and no function of the C library, so the bits are the same on every machine. */
 struct adamw_factors adamw_factors(const struct adamw *h, float scale, float decay, uint64_t t);
 
 #endif

@@ -16,8 +16,8 @@
 
 /* Adds weight * from to `to` (n), element by element. first: sets `to` to weight * from instead. */
 void average_add(float *to, const float *from, size_t n, float weight, bool first);
-/* Returns true if b's weights could replace a's: both have the same tensors except for the numbers
- * of layers in their names. */
+/* Returns true if stage b's weights could replace stage a's: the tensors of both are the same,
+ * except for the layer numbers in their names. */
 bool average_fits(const struct model_config *c, uint32_t a, uint32_t b);
 
 #endif

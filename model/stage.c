@@ -20,9 +20,10 @@
 #include "model/tensor.h"
 
 enum {
-	STATE_COUNT = 3,      /* number of arrays of a state: weights and two moments */
-	/* A stage of 100 GB is cleared, or pinned, in a fraction of this time. A process whose
-	 * driver hangs keeps the others for no longer. */
+	STATE_COUNT = 3, /* number of arrays of a state: weights and two moments */
+	/* Time limit of waiting for another process that is making a stage. To clear or pin 100 GB
+	 * takes a fraction of this time. A process whose driver hangs therefore delays others no
+	 * longer than this. */
 	TURN_WAIT_MS = 60000,
 	/* Below this number of weights, starting threads takes longer than it saves. */
 	DRAW_ALONE = 1 << 20,
@@ -30,7 +31,7 @@ enum {
 
 struct stage {
 	struct stage_layout layout;
-	/* Table of all tensors of the model, into which the layout points. */
+	/* Table of all tensors of the model. layout.tensors points into it. */
 	struct tensor_table table;
 	const struct backend *backend;
 	void *self;
@@ -266,8 +267,9 @@ static int set_initial_weights(struct stage *s, uint64_t seed, struct error *err
 	return rc;
 }
 
-/* Lets the backend compare its need with the free memory and take it, one process at a time: agents
- * of a machine start together, and each would see memory as free that another is about to take. */
+/* Lets the backend compare its need with the free memory and allocate it, in one process at a time.
+ * Agents of a machine start together, and without turns each would count memory as free that
+ * another agent is about to allocate. */
 static int make_in_turn(struct stage *s, struct error *err)
 {
 	int turn = turn_begin(TURN_WAIT_MS);
@@ -609,8 +611,8 @@ void stage_put_state(struct stage *s, size_t at, size_t n, const float *const st
 	s->backend->put_state(s->self, at, n, state);
 }
 
-/* Gives the arrays of `from` where `to` can read them. Between GPUs of one process, a copy does not
- * pass through the machine's memory. */
+/* Gives the arrays of `from` in memory that `to` can read. If both are of one backend, these are
+ * the arrays on the device, so a copy between GPUs does not pass through host memory. */
 static void lend_state(struct stage *to, struct stage *from, const float *state[STATE_COUNT])
 {
 	for (int k = 0; k < STATE_COUNT; k++)

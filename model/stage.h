@@ -147,23 +147,24 @@ struct stage_task {
 	struct codec in_codec, out_codec;
 	float loss; /* output of TASK_LOSS */
 	/* ---- copies beside the computation, if stage_takes_encoded ---- */
-	/* Numbers, unique in the process, of this input and of the input that the next task will
-	 * probably have; 0: none. `next` is copied to the device while this task computes. The next
-	 * task may still have another input. */
+	/* Numbers, unique in the process, of this task's input and of the input that the next task
+	 * will probably have; 0: none. The input `next` is copied to the device while this task
+	 * computes. If the next task has a different input after all, this copy is not used. */
 	uint64_t in_number, next_number;
 	const void *next;
 	struct codec next_codec;
-	/* The output is given as `output` instead of `out`: it leaves the device while the next
-	 * task computes. */
+	/* True: the caller gets the output as `output` and not in `out`, and the output leaves the
+	 * device while the next task computes. */
 	bool leaves;
-	struct stage_output *output; /* given */
+	struct stage_output *output; /* set by the task if `leaves` */
 };
 
-/* An output on its way from the device. Any thread may collect or drop it, once, also after
- * stage_free. The stage has room for two; a third one completes the oldest first. */
+/* An output on its way from the device. Any thread may collect it or drop it, once, even after
+ * stage_free. A stage has room for two outputs; a third output first completes the oldest. */
 struct stage_output; /* opaque */
 /* Waits for the output, writes its bytes (codec_bytes) to `to`, and frees the output. -EIO: the
- * device has failed; -ENOMEM: the stage is gone, and had no memory to keep the output. */
+ * device has failed. -ENOMEM: the stage needed the output's buffer or was freed, and there was no
+ * memory to keep the bytes. */
 int stage_output_collect(struct stage_output *o, void *to, struct error *err);
 void stage_output_drop(struct stage_output *o); /* NULL is allowed */
 

@@ -17,12 +17,12 @@
 
 struct trainer; /* opaque */
 
-/* The divisor of a stage's summed gradient: the number of microbatches of the iteration, or of
- * those that visited the stage. */
+/* The number by which a stage's summed gradient is divided: all microbatches of the iteration, or
+ * only those that visited the stage. */
 enum grad_norm { GRAD_NORM_MICROBATCHES, GRAD_NORM_VISITS };
 
-/* Makes a trainer. o->slots is ignored. o->memory_bytes limits each stage, and the weights,
- * gradients and moments of all stages together. Errors as for stage_new. */
+/* Makes a trainer. o->slots is ignored. o->memory_bytes limits each stage by itself, and also the
+ * sum over all stages of weights, gradients and moments. Errors as for stage_new. */
 int trainer_new(struct trainer **out, const struct model_config *c, const struct hyperparameters *r,
 		const struct stage_options *o, struct error *err);
 void trainer_free(struct trainer *t); /* NULL is allowed */
