@@ -37,7 +37,7 @@ static void put(const char *name, const void *data, size_t size)
 struct beside_case {
 	const char *files[2][2]; /* names and contents of the files */
 	const char *text;
-	int32_t begin, tokens[8]; /* begin: -1: no token; tokens: ended by -1 */
+	int32_t begin, tokens[8]; /* begin: first token, -1: none; tokens: ended by -1 */
 	const char *refused;      /* a part of the expected error; NULL: the tokens are expected */
 };
 
@@ -221,8 +221,8 @@ TEST(a_corpus_has_its_separator_without_a_first_token)
 	file_remove_folder(folder);
 }
 
-/* A model with a vocabulary but no tokenizer is refused, because it would otherwise be given
- * bytes. */
+/* A folder with a vocabulary but no tokenizer is refused. Otherwise the model would get bytes as
+ * tokens. */
 TEST(a_vocabulary_without_a_tokenizer_is_refused)
 {
 	struct tokenizer *t;
@@ -279,8 +279,8 @@ static size_t append_piece(unsigned char *to, const char *text, float score, uns
 /* Makes a unigram model of a few pieces and of bytes, 265 in all. */
 static size_t make_model(unsigned char *to)
 {
-	/* fields trainer_spec, with byte_fallback, and normalizer_spec, with identity, which keeps
-	 * all spaces */
+	/* The model's fields trainer_spec, with byte_fallback, and normalizer_spec. Its rule is
+	 * "identity", and it keeps all spaces. */
 	static const unsigned char specs[] = { 0x12, 3,   0x98, 0x02, 1,   0x1a, 12,  0x0a, 8, 'i',
 					       'd',  'e', 'n',  't',  'i', 't',  'y', 0x20, 0 };
 	static const struct {

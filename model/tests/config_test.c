@@ -294,7 +294,7 @@ TEST(rates_follow_the_hyperparameters)
 
 TEST(each_schedule_has_its_rates)
 {
-	/* The rows have the rates of these iterations; 2 is the last one of the warm-up. */
+	/* Iterations whose rates each row has. Iteration 2 is the last of the warm-up. */
 	static const uint64_t at[] = { 2, 6, 8, 10, 12, 99 };
 	static const struct {
 		uint32_t schedule;
@@ -303,7 +303,8 @@ TEST(each_schedule_has_its_rates)
 	} rows[] = {
 		{ LR_COSINE, 0, { 1, 0.689058, 0.410942, 0.185942, 0.1, 0.1 } },
 		{ LR_LINEAR, 0, { 1, 0.64, 0.46, 0.28, 0.1, 0.1 } },
-		/* Decay 0: the rate falls in the last fifth, 2 iterations. */
+		/* Decay 0: the rate falls in the last fifth of the 12 iterations, which is 2 of
+		 * them. */
 		{ LR_WSD, 0, { 1, 1, 1, 1, 0.1, 0.1 } },
 		{ LR_WSD, 0.5f, { 1, 1, 0.7, 0.4, 0.1, 0.1 } },
 		{ LR_WSD, 6, { 1, 1, 0.7, 0.4, 0.1, 0.1 } },
@@ -341,18 +342,19 @@ TEST(a_schedule_ends_with_its_training)
 		uint32_t schedule, was;
 		float decay;
 		uint64_t done, length;
-		/* The expected `iterations`, and the expected last iteration before the decay. */
+		/* Expected values: the hyperparameter `iterations`, and the last iteration before
+		 * the decay. */
 		uint32_t iterations;
 		uint64_t begin;
 	} rows[] = {
 		{ LR_COSINE, 0, 0, 0, 100, 100, 10 },
 		{ LR_LINEAR, 0, 0, 0, 100, 100, 10 },
-		{ LR_COSINE, 100, 0, 50, 200, 100, 10 }, /* a cosine cannot change */
+		{ LR_COSINE, 100, 0, 50, 200, 100, 10 }, /* a begun cosine keeps its end */
 		{ LR_COSINE, 0, 0, 50, 200, 0, UINT64_MAX },
 		{ LR_WSD, 0, 0, 0, 100, 100, 80 },
 		/* The decay has not begun, so the end changes. */
 		{ LR_WSD, 100, 0, 80, 200, 200, 160 },
-		{ LR_WSD, 100, 0, 81, 200, 100, 80 },  /* the decay has begun, so the end stays */
+		{ LR_WSD, 100, 0, 81, 200, 100, 80 }, /* the decay has begun, so the end stays */
 		/* The decay takes the iterations that are left. */
 		{ LR_WSD, 100, 0, 70, 75, 75, 70 },
 		{ LR_WSD, 0, 0, 70, 75, 75, 70 },

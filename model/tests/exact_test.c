@@ -191,7 +191,7 @@ static uint16_t reference_bf16(float x)
 	if (isnan(x))
 		return 0x7fc0;
 	below = fabs((double)x - (double)float_of(low));
-	/* Above the largest number, the next one counts as 2^128. */
+	/* Next to the largest bf16 number, an infinity counts as 2^128. */
 	above = (high & 0x7f800000) == 0x7f800000 ? 0x1p128 - fabs((double)x)
 						  : fabs((double)float_of(high) - (double)x);
 	if (isinf(x) || below < above || (below == above && !(low & 0x10000)))

@@ -231,7 +231,7 @@ static void check_swiglu(struct check *c)
 	again(c);
 }
 
-/* rounded: the logits are in the type of their gradient, which takes their place. */
+/* rounded: the logits have the type of their gradient, which overwrites them. */
 static void check_cross_entropy(struct check *c, bool rounded)
 {
 	size_t rows = c->s->rows, v = c->s->width;

@@ -29,7 +29,7 @@ static const struct model_config config = { .vocab = 37,
 
 static const enum recompute levels[] = { RECOMPUTE_NORMS, RECOMPUTE_NONE, RECOMPUTE_BLOCK };
 
-/* The results of two forward passes, an evaluation, and the backward passes in the other order. */
+/* The results of two forward passes, an evaluation, and the backward passes in reverse order. */
 struct result {
 	float out[2][ROWS], up[2][ROWS];
 	float *gradient;
@@ -162,8 +162,9 @@ static void count_again(const struct stage *s, bool count, int norms)
 	backend_cpu.free(self);
 }
 
-/* A backward pass computes again only what gradients of weights need. With RECOMPUTE_BLOCK the
- * first norm is computed twice, because the second one takes its place. */
+/* A backward pass applies norms again only for gradients of weights, which need the norms' outputs.
+ * With RECOMPUTE_BLOCK, only the first norm's output is missing then: the second norm's output has
+ * overwritten it. */
 TEST(nothing_else_is_computed_again)
 {
 	static const int norms[] = { [RECOMPUTE_NORMS] = 2, [RECOMPUTE_BLOCK] = 1 };

@@ -36,7 +36,7 @@ static void compare_memory(const char *name, double first_mib, double other_mib)
 	struct model_shape s;
 
 	assert_int_equal(model_preset(name, &c, &r, NULL), 0);
-	/* "one context's tokens" for each slot (docs/gpu.md) */
+	/* docs/gpu.md counts the tokens of one context for each slot */
 	r.batch = 1;
 	r.sequence = c.context;
 	model_shape_of(&c, &r, &s);

@@ -532,9 +532,9 @@ TEST(a_part_of_a_character_waits)
 		{ "\xf0", 0 },
 		/* The bytes can never become a character. */
 		{ "a\x80\x80\x80\x80", 5 },
-		{ "a\xff", 2 },				       /* this byte cannot either */
+		{ "a\xff", 2 }, /* this byte cannot either */
 		{ "\xe4\xbd", 0 },
-		/* As SentencePiece decodes incomplete characters. */
+		/* SentencePiece decodes each byte of an incomplete character as U+FFFD. */
 		{ "a\xef\xbf\xbd\xef\xbf\xbd", 1 },
 		/* Four are too many for one character, so the first one is shown. */
 		{ "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", 3 },
