@@ -176,7 +176,7 @@ double codec_snr_db(const struct codec *c, const void *encoded, const float *x, 
 
 /* ---- sums ---- */
 
-/* The part of one tensor that lies within a given range of the stage's parameters. */
+/* The numbers of one tensor that lie within a given range of the stage's parameters. */
 struct part {
 	size_t from, n;
 };

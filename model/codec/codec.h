@@ -65,7 +65,7 @@ struct codec codec_of_activation(enum tensor_format format, uint32_t channels);
 struct codec codec_of_gradient(enum tensor_format format);
 
 size_t codec_bytes(const struct codec *c, size_t n);
-/* Encodes x (n) to `to` (codec_bytes). If channels is not 0, n is a multiple of it. */
+/* Encodes x (n) to `to` (codec_bytes). If c->channels is not 0, n is a multiple of this number. */
 void codec_encode(const struct codec *c, void *to, const float *x, size_t n);
 /* Decodes `from` (codec_bytes), at any address, to `to` (n). */
 void codec_decode(const struct codec *c, float *to, const void *from, size_t n);
