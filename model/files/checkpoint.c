@@ -228,8 +228,8 @@ static int write_manifest(const char *folder, const struct checkpoint *c, json_t
 
 /* ---- names of shards ---- */
 
-/* Writes the name of a shard. If a checkpoint replaces another one of the same iteration, the name
- * has a second form, so that the old files stay until the new manifest is complete. */
+/* Writes the name of a shard. second: another form of the name, for a checkpoint that replaces a
+ * checkpoint of the same iteration. The old files then stay until the new manifest is complete. */
 static void shard_name(char name[NAME], uint32_t stage, uint64_t iteration, bool second)
 {
 	snprintf(name, NAME, "stage-%03" PRIu32 ".%08" PRIu64 "%s.safetensors", stage, iteration,

@@ -256,7 +256,7 @@ static bool same_scaling(const struct model_config *a, const struct model_config
 	       a->rope_original_context == b->rope_original_context;
 }
 
-/* Reads the rotary positions in both forms. If a file has both, they must agree. */
+/* Reads the rotary positions in both forms. If a file has both forms, their values must agree. */
 static void read_positions(struct reader *r)
 {
 	static const struct {

@@ -1,8 +1,8 @@
-/* run_parts.h - the parts of a run whose model was cut into other stages on the way.
+/* run_parts.h - the parts of a run whose model was cut into other stages during the run.
  *
- * Within a part the stages and the data shards stay the same. The record keeps the list under the
- * key "parts" once there is more than one part. Verify needs all of them; the controller needs the
- * newest.
+ * Within a part the stages and the data shards stay the same. Once a run has more than one part,
+ * its record has the list of parts under the key "parts". Verify needs all parts; the controller
+ * needs only the newest.
  */
 #ifndef MODEL_RUN_PARTS_H
 #define MODEL_RUN_PARTS_H
@@ -37,7 +37,8 @@ uint64_t run_part_position(const struct run_part *p, uint64_t committed, uint64_
 void run_parts_add(struct run_parts *parts, const struct run_part *p);
 /* Returns the list as JSON, which the caller frees; NULL if memory runs out. */
 char *run_parts_print(const struct run_parts *parts);
-/* The caller frees the list with run_parts_free. -EINVAL: it is damaged. */
+/* Parses what run_parts_print has written. The caller frees the list with run_parts_free. -EINVAL:
+ * the text is damaged. */
 int run_parts_parse(struct run_parts *out, const char *text, struct error *err);
 void run_parts_free(struct run_parts *parts); /* zeroes it; a zeroed list is allowed */
 

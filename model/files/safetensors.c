@@ -353,7 +353,8 @@ int safetensors_read(const struct safetensors *s, const struct safetensors_entry
 	return safetensors_read_some(s, e, 0, e->count, to, err);
 }
 
-/* Returns true if no number is infinite or NaN: those have all bits of the exponent set. */
+/* Returns true if no number is infinite or NaN. An infinite number or a NaN has all bits of the
+ * exponent set. */
 static bool all_finite(const struct safetensors_entry *e, const unsigned char *from,
 		       size_t size)
 {
