@@ -1,6 +1,6 @@
-/* Reads the files beside a tokenizer. Without them, a tokenizer gives almost the right tokens:
- * <|im_end|> becomes ten pieces, or a document begins with a token that the model has never seen
- * there. */
+/* Reads the files beside a tokenizer. Without these files, a tokenizer gives almost the right
+ * tokens: <|im_end|> is cut into ten pieces, or a document begins with a token with which no
+ * document began in the model's training. */
 #include "model/text/beside.h"
 
 #include <errno.h>
@@ -418,8 +418,8 @@ static void choose(struct reader *r, enum beside_choice *at, bool yes, const cha
 	*at = choice;
 }
 
-/* Reads a template. It may put the token that begins a document before the text, but no token after
- * the text. */
+/* Reads a template. A template may put the token that begins a document before the text, but no
+ * token after the text. */
 static void take_template(struct reader *r, const json_t *v)
 {
 	const json_t *single = json_object_get(v, "single");

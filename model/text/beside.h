@@ -22,9 +22,9 @@ struct beside {
 	/* True: add_bos_token decides whether a document begins with bos_token. False: the
 	 * post_processor of the tokenizer.json decides. */
 	bool is_llama_class;
-	/* Added tokens by their content. Each is an object as in the added_tokens of a
+	/* Added tokens by their content. Each token is an object as in the added_tokens of a
 	 * tokenizer.json; its "file" names the place that lists the token. If "id" is missing, the
-	 * token must be one of the tokenizer's. */
+	 * tokenizer's vocabulary must have the token. */
 	json_t *tokens;
 	char *begin, *end; /* contents of bos_token and eos_token; NULL: not named */
 };
@@ -38,8 +38,8 @@ int beside_read(struct beside *out, const char *folder, struct error *err);
 int beside_read_json(struct beside *b, const char *folder, struct error *err);
 void beside_fini(struct beside *b);
 
-/* Names of the files that this module reads, ended by NULL, so that copies of a tokenizer include
- * them. */
+/* Names of the files that this module reads, ended by NULL. Code that copies a tokenizer copies
+ * these files too. */
 extern const char *const beside_files[];
 
 #endif

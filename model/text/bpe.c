@@ -1,6 +1,6 @@
 /* Implements byte-level BPE. Most words occur again and again, so the tokens of each word are
- * cached. A word that is not in the cache is merged with a heap of pairs. This takes n log n steps
- * for n bytes, and is needed because text without spaces is one long word. */
+ * cached. A word that is not in the cache is merged with a heap of pairs, in n log n steps for n
+ * bytes. A slower algorithm would not do, because text without spaces is one long word. */
 #include "model/text/bpe.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ struct cached {
 
 /* A token of a word that is being merged, stored at the index of its first byte. */
 struct symbol {
-	int32_t id; /* token of the symbol; NONE: joined to the symbol before it */
+	int32_t id; /* token of the symbol; NONE: it was joined to the symbol before it */
 	uint32_t before, after;
 };
 
@@ -404,8 +404,8 @@ static void merge_symbols(struct bpe *b, uint32_t size)
 	}
 }
 
-/* Makes room for a word of n bytes: it has at most n - 1 pairs at first, and each join adds at most
- * two. */
+/* Makes room for the symbols and the heap of a word of `size` bytes. The word has at most size - 1
+ * pairs at first, and each join adds at most two. */
 static bool make_room(struct bpe *b, size_t size)
 {
 	return array_grow(&b->symbols, &b->symbols_room, size, sizeof(*b->symbols)) &&

@@ -41,8 +41,8 @@ void bpe_free(struct bpe *b); /* NULL is allowed */
 /* Makes an empty tokenizer. tokens: a number above all ids, at most BPE_TOKENS_MOST. */
 struct bpe *bpe_new(uint32_t tokens);
 void bpe_set_rules(struct bpe *b, const struct bpe_rules *rules);
-/* Adds a token, written in GPT-2's alphabet, in which a character stands for each byte. A token
- * with a character outside this alphabet never matches text. -EEXIST: the id is taken. */
+/* Adds a token, written in GPT-2's alphabet, which has a character for each byte. A token with a
+ * character outside this alphabet never matches text. -EEXIST: the id is taken. */
 int bpe_add_token(struct bpe *b, uint32_t id, const char *name);
 /* Adds a pair to be joined, with its rank. Pairs that cannot occur in a text are ignored. */
 void bpe_add_merge(struct bpe *b, uint32_t rank, uint32_t left, uint32_t right, uint32_t joined);

@@ -94,7 +94,8 @@ static void check_keys(struct reader *r, json_t *object, const char *where,
 	}
 }
 
-/* Calls `take` for the component or, if it is a Sequence, for each of its members. */
+/* Calls `take` for the component. If the component is a Sequence, calls `take` for each of its
+ * members instead. */
 static void take_members(struct reader *r, const json_t *v, const char *list,
 			 void (*take)(struct reader *r, const json_t *member))
 {
@@ -522,8 +523,8 @@ static void check_model(struct reader *r, json_t *model)
 		fail(r, -EINVAL, "model: expected a \"vocab\" and \"merges\"");
 }
 
-/* Reads every key of the file, in such an order that each part finds what it needs. The first
- * failure is kept in r. */
+/* Reads every key of the file, in such an order that each function finds what it needs. r has the
+ * first failure. */
 static void read_all(struct reader *r, json_t *root)
 {
 	static const char *const known[] = { "version",	      "truncation",    "padding",

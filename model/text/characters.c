@@ -1,6 +1,6 @@
-/* The classes of characters come from libunistring. They are kept in a table, so that each look-up
- * is a single read. A system's libunistring may have an older or newer Unicode than the tokenizers
- * package. Characters for which this makes a difference are therefore listed here. */
+/* The classes of characters come from libunistring, and a table of them makes each look-up a single
+ * read. A system's libunistring may have an older or newer Unicode than the tokenizers package.
+ * Characters for which this makes a difference are therefore listed here. */
 #include "model/text/characters.h"
 
 #include <stdlib.h>

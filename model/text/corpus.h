@@ -54,8 +54,8 @@ size_t corpus_validation_samples(const struct corpus *c);
  * recorded and replayed. */
 void corpus_batch(const struct corpus *c, uint32_t shard, uint32_t n_shards, uint64_t position,
 		  uint32_t batch, int32_t *tokens, int32_t *targets);
-/* Gives validation microbatch k; after the last microbatch comes the first again. The result does
- * not depend on the seed. */
+/* Gives validation microbatch k. Numbers beyond the last microbatch begin again with the first. The
+ * result does not depend on the seed. */
 void corpus_validation_batch(const struct corpus *c, uint64_t k, uint32_t batch,
 			     int32_t *tokens, int32_t *targets);
 

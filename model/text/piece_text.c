@@ -1,5 +1,5 @@
-/* Adds the settings of the transformers library to SentencePiece, which knows only the pieces of
- * its model: further tokens, and the places where a space is put before a text. */
+/* Adds two settings of the transformers library to SentencePiece, which knows only the pieces of
+ * its model. The settings are further tokens, and the places where a space is put before a text. */
 #include "model/text/piece_text.h"
 
 #include <errno.h>

@@ -1,7 +1,6 @@
 /* Cuts text into words by the rules of several models, which differ mostly in the white space
- * before a word. GPT-2's rule joins one space to the word that follows. The later rules join any
- * single character to letters that follow it, and end a run of white space after its last
- * newline. */
+ * before a word. GPT-2's rule joins one space to the word that follows. Later rules join any single
+ * character to the letters that follow, and end a run of white space after its last newline. */
 #include "model/text/split.h"
 
 #include <string.h>
@@ -44,7 +43,7 @@ const struct split_rule *split_find(const char *regex)
 	return NULL;
 }
 
-enum { END = -1 }; /* value that stands for the class after the end of the text */
+enum { END = -1 }; /* class of the place after the end of the text */
 
 struct text {
 	const struct characters *characters;

@@ -103,8 +103,9 @@ static int copy_file(const char *from, const char *to, const char *name, struct 
 	return rc;
 }
 
-/* Gives the folder of a file that has the standard name of a tokenizer. The files beside such a
- * file belong to the tokenizer, as if the path were the folder. Returns false for other names. */
+/* Gives the folder of the file `path` if the file has the standard name of a tokenizer. The other
+ * files of this folder then belong to the tokenizer, as if the folder itself had been named.
+ * Returns false for other names. */
 static bool folder_of(const char *path, char folder[PATH])
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
