@@ -27,8 +27,8 @@ static void note_signal(int signal)
 	} else if (now.tv_sec - first.tv_sec > REPETITION_S) {
 		struct sigaction a = { .sa_handler = SIG_DFL };
 
-		/* While this handler runs, the signal is blocked. It ends the process when the
-		 * handler returns. */
+		/* The raised signal is blocked while this handler runs. It ends the process when
+		 * the handler returns. */
 		sigaction(signal, &a, NULL);
 		raise(signal);
 	}

@@ -1,6 +1,6 @@
 /* Reads the command lines of skippipe-model's verbs. The source of the model is known only when all
- * options are read, so --set and the stages of --skip are stored and applied to the model
- * afterwards. */
+ * options are read. --set and the stages of --skip are therefore stored first, and applied to the
+ * model afterwards. */
 #include "model/program/options.h"
 
 #include <errno.h>

@@ -105,7 +105,7 @@ void options_fini(struct options *o);
 bool options_given(const struct options *o, const char *name);
 
 /* Cuts the model according to --cut, if the command line has this option. -EINVAL: the cut does not
- * fit the model, or the command line gives another number of stages too. */
+ * fit the model, or another option gives a different number of stages. */
 int options_cut(struct options *o, struct error *err);
 
 /* Prints the verb's help as an error, because the command line has too few or too many words.

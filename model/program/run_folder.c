@@ -180,8 +180,8 @@ static uint32_t first_missing(const char *run, uint32_t n_stages, uint64_t itera
 	return n_stages;
 }
 
-/* Returns true if the checkpoint still exists. A run removes old checkpoints when newer ones are
- * complete. */
+/* Returns true if the checkpoint still exists. A run removes old checkpoints when newer checkpoints
+ * are complete. */
 static bool is_there(const char *run, uint64_t iteration)
 {
 	char manifest[64];
@@ -274,9 +274,9 @@ static int keep_file(const char *from, const char *to, struct error *err)
 	return errno == ENOENT ? -EAGAIN : copy_file(from, to, err);
 }
 
-/* Links the files into a separate folder, because a running run removes old checkpoints. If this
- * user may not write to the run folder, the checkpoint itself is used, and the export fails if the
- * run removes it meanwhile. -EAGAIN: the run has removed this checkpoint. */
+/* Links the files into a separate folder, because a live run removes old checkpoints. If this user
+ * may not write to the run folder, the files are used where they are, and the export fails if the
+ * run removes them meanwhile. -EAGAIN: the run has removed this checkpoint. */
 static int keep(const char *run, uint64_t iteration, uint32_t n_stages, char *out, size_t room,
 		bool *temporary, struct error *err)
 {

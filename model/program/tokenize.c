@@ -231,8 +231,8 @@ static int check_block(struct block *b, size_t size, const char *path, bool byte
 				"to UTF-8, first)");
 }
 
-/* Encodes a block up to a place where it can be cut, or to its end. The rest stays for the next
- * call. */
+/* Encodes a block up to a place where it can be cut, or to its end. The next call encodes the bytes
+ * after this place. */
 static int put_block(struct shard_file *s, struct block *b, const char *path, bool last,
 		     struct error *err)
 {
@@ -430,7 +430,8 @@ static int write_header(struct shard_file *s)
 	       fflush(s->out);
 }
 
-/* Opens a temporary file beside the shard. It gets the shard's name when it is complete. */
+/* Opens a temporary file beside the shard, and gives this file the shard's name when the file is
+ * complete. */
 static int write_shard(struct shard_file *s, const struct options *o, struct error *err)
 {
 	struct file_aside a;

@@ -246,9 +246,9 @@ static int session_init(struct training *s, struct error *err)
 	return 0;
 }
 
-/* Returns the floating-point operations of a microbatch. For each token they are 6 for each weight
- * of the visited stages, without the embedding, which is looked up and not multiplied, and 12 *
- * layers * dim * T for attention. */
+/* Returns the floating-point operations of a microbatch. For each token there are 6 for each weight
+ * of the visited stages, and 12 * layers * dim * T for attention. The weights of the embedding do
+ * not count, because they are looked up and not multiplied. */
 static double microbatch_flops(const struct training *s, const uint32_t *path, uint32_t n)
 {
 	const struct model_config *c = &s->o.config;
@@ -329,8 +329,8 @@ static bool skips_all(const struct training *s, uint64_t iteration, uint32_t dro
 	       share == 0;
 }
 
-/* Before the first iteration that visits droppable stages, gives each of them the state of a
- * trained stage. */
+/* Before the first iteration that visits droppable stages, copies the state of a trained stage to
+ * each droppable stage. */
 static int stack_stages(struct training *s)
 {
 	const struct visit_rules *v = &s->o.visits;
@@ -350,8 +350,8 @@ static int stack_stages(struct training *s)
 	return rc;
 }
 
-/* Computes one iteration. If the loss or a gradient is not finite, no step is made and no
- * checkpoint written: the iteration is repeated with the next text, or the training ends. */
+/* Computes one iteration. If the loss or a gradient is not finite, makes no step and writes no
+ * checkpoint. Then the iteration is repeated with the next text, or the training ends. */
 static int train_iteration(struct training *s, double *loss, double *norm, struct error *err)
 {
 	const struct options *o = &s->o;

@@ -1,8 +1,8 @@
 /* visits.h - the stages that each microbatch of an iteration visits without a plan.
  *
- * The paths follow the rules for convergence (CC1 to CC3): they visit stage 0, their stages ascend
- * except for swaps of neighbours, and the other stages are skipped equally often. Each rule can be
- * broken to show its effect.
+ * The paths follow the rules for convergence, CC1 to CC3. Every path visits stage 0, the stages of
+ * a path ascend except for swaps of neighbours, and the stages that may be skipped are skipped
+ * equally often. Each rule can be broken to show its effect.
  */
 #ifndef MODEL_VISITS_H
 #define MODEL_VISITS_H
