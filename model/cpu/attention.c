@@ -25,7 +25,7 @@ size_t attention_items(const struct attention_shape *s)
 	return (size_t)s->batch * s->kv_heads;
 }
 
-/* One head of one sequence: the start of its rows and the distance between them. */
+/* One head of one sequence: the addresses of its rows and the distance between rows. */
 struct head {
 	const struct vector_ops *v;
 	size_t size, length; /* head size D, sequence length T */

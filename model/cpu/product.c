@@ -1,5 +1,6 @@
-/* Matrix products by oneDNN. fp32 goes through its BLAS interface, bf16 through primitives that
- * are made once for each shape, because making one takes longer than a small product. */
+/* Matrix products by oneDNN: in fp32 through its BLAS interface, in bf16 through primitives. A
+ * primitive is made once for each shape and kept, because making it takes longer than a small
+ * product. */
 #include "model/cpu/product.h"
 
 #include <assert.h>

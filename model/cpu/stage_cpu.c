@@ -1,6 +1,6 @@
-/* One stage on the CPU: all its memory is one allocation, which a walk over the arrays first
- * measures and then divides. Layers run in order. Each operation is divided among the pool's
- * threads so that results do not depend on their number. */
+/* One stage on the CPU. All its memory is one allocation: a first walk over the arrays adds up
+ * their sizes, a second one places the arrays. Layers run in order. Each operation is divided among
+ * the pool's threads in such a way that results do not depend on the number of threads. */
 #include "model/cpu/stage_cpu.h"
 
 #include <errno.h>

@@ -57,7 +57,7 @@ INLINE floats load(const float *row, size_t i, size_t n)
 	return v;
 }
 
-/* Stores v from row[i] on, as far as the row of n goes. */
+/* Stores v from row[i] on, but nothing beyond the row's n numbers. */
 INLINE void store(float *row, size_t i, size_t n, floats v)
 {
 	if (i + WIDTH <= n)
