@@ -19,7 +19,7 @@ extern "C" {
 
 struct device; /* opaque */
 
-/* Returns the number of GPUs; 0 also if they cannot be counted. */
+/* Returns the number of GPUs. Returns 0 also if the driver cannot count them. */
 uint32_t device_count(void);
 /* Describes a GPU by everything that the bits of its results depend on (architecture, name,
  * multiprocessors, compiler, cuBLASLt), and gives its free memory. Errors as for device_open,
@@ -61,11 +61,11 @@ int device_allocate(struct device *d, size_t size, size_t spare, void **out, str
 /* Allocates pinned host memory, which is copied at full speed. device_close frees it. */
 int device_allocate_host(struct device *d, size_t size, void **out, struct error *err);
 
-/* Copies to and from the device. The other side may be another device's memory, if the caller has
- * waited for that device (device_status). Pinned memory (device_allocate_host) is copied in the
- * background: the caller leaves it unchanged until the next device_status. Other host memory makes
- * the call wait, and is slower; the caller may change it on return. A device_get is complete after
- * the next device_status. */
+/* Copies to and from the device. The other memory may also be a device's, if the caller has waited
+ * for that device (device_status). Pinned memory (device_allocate_host) is copied in the
+ * background, and the caller must not change it until the next device_status. With other host
+ * memory the call waits and is slower, and the caller may change the memory after the call. A
+ * device_get is complete after the next device_status. */
 void device_put(struct device *d, void *to, const void *from_host, size_t size);
 void device_get(struct device *d, void *to_host, const void *from, size_t size);
 /* ---- copies beside the computation ----

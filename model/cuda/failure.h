@@ -1,6 +1,8 @@
-/* failure.h - the first failure of a device, in words. Plain C, so that the GPU and the emulated
- * device of the tests share it. A failure during a recording is forgotten. The caller then runs the
- * pass without a recording, and a lasting failure occurs again.
+/* failure.h - the first failure of a device, in words. Plain C, because the GPU and the tests'
+ * emulated device share it.
+ *
+ * A failure during a recording is forgotten. The caller then runs the pass without a recording, and
+ * a lasting failure occurs again.
  */
 #ifndef MODEL_CUDA_FAILURE_H
 #define MODEL_CUDA_FAILURE_H

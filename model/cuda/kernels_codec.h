@@ -3,8 +3,9 @@
 
 #include "model/codec/codec_element.h"
 
-/* The order of additions is fixed, so a thread has one sum. It reads several rows before it adds
- * them, because it would otherwise wait for the memory after each row. */
+/* The order of additions is fixed, so one thread adds all rows of a channel. The thread reads
+ * several rows before it adds them, because it would otherwise wait for the memory after each
+ * row. */
 enum { MEANS_ROWS = 16 };
 
 KERNEL(channel_means, channel_means_args)

@@ -163,8 +163,8 @@ DEVICE void flash_store(uint16_t *to, float sums[][4], unsigned wide, unsigned s
 	}
 }
 
-/* Rotates a block's sums back by the positions of their rows. The sums are rounded first, as if
- * they had passed through memory. */
+/* Rotates a block's sums back by the positions of their rows. The sums are rounded first, so that
+ * the bits are the same as with a separate kernel, which reads them from memory. */
 DEVICE void flash_turn_back(const struct attention_args *a, float sums[][4], unsigned wide,
 			    unsigned first)
 {
@@ -387,7 +387,7 @@ DEVICE void flash_load_small(const struct attention_args *a, float *to, unsigned
 	}
 }
 
-/* Loads the queries of one head to a tile, and the small arrays that belong to them. */
+/* Loads the queries of one head to a tile, and the queries' values of lse and dot. */
 DEVICE void flash_load_queries(const struct attention_args *a, uint16_t *to, float *small,
 			       unsigned b, unsigned h, unsigned q0, unsigned wide)
 {
@@ -493,9 +493,9 @@ DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 		    a->stride, k0, a->length, d);
 }
 
-/* The second argument is the number of blocks that should fit on a multiprocessor, for which the
- * compiler limits the registers of each thread. With one more block, it would have to keep sums in
- * memory. */
+/* The second argument is the number of blocks that should fit on a multiprocessor. The compiler
+ * limits the registers of each thread accordingly. With one more block, a thread's sums would no
+ * longer fit into registers. */
 FLASH_KERNEL(flash_forward_64, 4)
 {
 	flash_forward(&a, 64);

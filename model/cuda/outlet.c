@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 
 struct outlet {
-	pthread_mutex_t lock; /* protects all fields, and those of the outputs */
+	pthread_mutex_t lock; /* protects all fields of the outlet and of its outputs */
 	pthread_cond_t collected;
 	unsigned users; /* number of users: the stage, until it is freed, and each output */
 	struct device *d;

@@ -1,6 +1,6 @@
-/* Matrix products by cuBLASLt. cuBLASLt is asked once for each shape, and its descriptors and the
+/* Matrix products by cuBLASLt. For each shape, cuBLASLt is asked once, and its descriptors and the
  * algorithm that it proposes are kept. The library is opened when the first GPU is found, so that
- * the program starts on a machine without the CUDA toolkit too. */
+ * this program also starts on a machine without the CUDA toolkit. */
 extern "C" {
 #include "base/error.h" /* these headers are C, and are not written for C++ */
 #include "model/cuda/cublas_library.h"

@@ -61,8 +61,8 @@ static size_t array_size(const struct cuda_stage *s, int which)
 	return which == ARRAY_GRADIENT && s->l->only_steps ? s->pieces.size : s->l->parameters;
 }
 
-/* Returns the bytes that suffice for an encoded activation. A small one with the means of its
- * channels may be larger than its floats. */
+/* Returns a size in bytes that suffices for an encoded activation. With the means of channels, a
+ * small encoded activation may be larger than its floats. */
 static size_t encoded_most(const struct cuda_stage *s)
 {
 	return s->rows * s->l->config.dim * sizeof(float) + ALIGN;
@@ -217,8 +217,8 @@ static int check_heads(const struct stage_layout *l, struct error *err)
 	return 0;
 }
 
-/* Checks that the attention kernel that needs most shared memory, that of keys and values, can
- * run. */
+/* Checks that the attention kernel for gradients of keys and values can run, because this kernel
+ * needs more shared memory than the others. */
 static int check_shared(const struct cuda_stage *s, struct error *err)
 {
 	struct attention_launch l;
@@ -233,8 +233,9 @@ static int check_shared(const struct cuda_stage *s, struct error *err)
 		l.shared * sizeof(float) >> 10, device_shared_most(s->d) * sizeof(float) >> 10);
 }
 
-/* Returns how many rows of logits are computed at a time: all of them if they fit into LOGITS_MOST,
- * otherwise chunks of nearly equal size, in multiples of a product's tile of 128 rows if possible.
+/* Returns how many rows of logits are computed at a time. If all rows fit into LOGITS_MOST, this is
+ * all of them. Otherwise the rows are divided into chunks of nearly equal size, if possible
+ * multiples of 128, which is a product's tile.
  */
 static size_t chunk_of(size_t rows, size_t vocab)
 {

@@ -1,10 +1,10 @@
 /* stage_cuda.h - a stage on a GPU: its arrays and the buffers of its layers.
  *
- * The passes are those of the CPU, in the same order (model/cpu/layer.c). In bf16, factors of
- * products are bf16 (`real` below), and so are arrays that only products, attention and SwiGLU
- * read. The residual stream, its gradient, norms' sums, the gradients of weights and the optimizer
- * stay float. The weights are float, and a bf16 copy of the weights is made after each change. R =
- * B * T rows. All device memory is one allocation.
+ * The passes make the same operations as on the CPU, in the same order (model/cpu/layer.c). In
+ * bf16, factors of products are bf16 (`real` below), and so are arrays that only products,
+ * attention and SwiGLU read. The residual stream, its gradient, norms' sums, the gradients of
+ * weights and the optimizer stay float. The weights are float, and a bf16 copy of the weights is
+ * made after each change. R = B * T rows. All device memory is one allocation.
  */
 #ifndef MODEL_CUDA_STAGE_CUDA_H
 #define MODEL_CUDA_STAGE_CUDA_H
@@ -33,21 +33,21 @@ struct cuda_scratch {
 	int32_t *targets; /* (R + 1) target tokens, then the factor of the gradient, a float */
 };
 
-/* A pass and its recording. NEW: it has not run. RUN: it has run once, and the next call records
- * it. REMEMBERED: each call is one launch of the recording. PLAIN: it could not be recorded, so its
- * operations are queued one by one. */
+/* A pass and its recording. NEW: the pass has not run. RUN: the pass has run once, and its next
+ * call records it. REMEMBERED: each call is one launch of the recording. PLAIN: the pass could not
+ * be recorded, so its operations are queued one by one. */
 struct pass {
 	struct device_graph *graph;
 	enum { PASS_NEW, PASS_RUN, PASS_REMEMBERED, PASS_PLAIN } state;
 };
 
 struct passes {
-	struct pass *forward; /* (slots + 1) forward passes; the last is that of evaluation */
-	/* (slots) backward passes: [0] those that add nothing to the stage's gradient, [1] those
-	 * that add to it */
+	struct pass *forward; /* (slots + 1) forward passes; the last is for evaluation */
+	/* (slots) backward passes: [0] passes that leave the stage's gradient unchanged, [1] passes
+	 * that add to the stage's gradient */
 	struct pass *backward[2];
-	/* (LOSS_PASSES) passes of the loss: without a gradient, with one, and with gradients of the
-	 * weights too */
+	/* (LOSS_PASSES) passes of the loss: the loss alone, with the gradient of the input, and
+	 * also with gradients of the weights */
 	struct pass *loss;
 };
 
@@ -61,8 +61,8 @@ struct pieces {
 
 enum { CROSSINGS = 2 };
 
-/* Memory through which the encoded inputs and outputs of passes cross the bus, beside the
- * computation. There are two buffers for each direction. Each is as large as an activation in any
+/* Memory through which the encoded inputs and outputs of passes cross the bus while the device
+ * computes. There are two buffers for each direction. Each buffer has room for an activation in any
  * format. */
 struct crossing {
 	struct arrival {
@@ -119,9 +119,9 @@ struct cuda_stage {
 /* Encodes x (R, C) in device memory, or decodes it, to other device memory (codec_bytes). */
 void cuda_encode(struct cuda_stage *s, const struct codec *c, void *to, float *x);
 void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *from);
-/* Copies a task's input to `to` (R, C) in device memory. The input is in device memory (of
- * cuda_room, of this or another stage), or passes through pinned memory, so that a pass waits for
- * the device only once, at its end. */
+/* Copies a task's input to `to` (R, C) in device memory. The input may be in device memory
+ * (cuda_room, of this or another stage); otherwise it passes through pinned memory. A pass
+ * therefore waits for the device only once, at its end. */
 void cuda_put_input(struct cuda_stage *s, float *to, const struct stage_task *t);
 /* Copies `from` (R, C) to the task's output, if it has one. */
 void cuda_get_output(struct cuda_stage *s, struct stage_task *t, float *from);

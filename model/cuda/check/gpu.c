@@ -146,8 +146,8 @@ static double train_briefly(struct trainer *t, const struct model_config *c)
 	return sum;
 }
 
-/* Runs microbatches on the GPU and the CPU, whose results must agree as closely as the type allows.
- * Runs them again on the GPU, and the bits must be the same. */
+/* Runs microbatches on the GPU and the CPU. The results must agree as closely as the type allows.
+ * Then runs the microbatches on the GPU again, and the results must have the same bits. */
 static void check_model(const struct model_config *c, bool bf16, enum recompute level)
 {
 	struct trainer *gpu = trainer_on(bf16 ? "cuda:bf16" : "cuda", c, level);
@@ -299,7 +299,8 @@ static void announce(const char *preset, const char *what)
 	fflush(stdout);
 }
 
-/* tokens, targets: (MICROBATCHES, n), drawn before, so that the card does not wait for them. */
+/* tokens, targets: (MICROBATCHES, n), drawn before the timing begins, so that the card does not
+ * wait for them. */
 static int time_step(struct trainer *t, const struct model_config *c, size_t n,
 		     const int32_t *tokens, const int32_t *targets, uint64_t number)
 {
@@ -446,7 +447,8 @@ static int run_bench(int n, char **names, const struct choice *choice)
 	return worst;
 }
 
-/* Takes the options before the other words. Returns how many words they are, or -1. */
+/* Takes the options, which come before the other arguments. Returns the number of words that belong
+ * to options, or -1. */
 static int take_options(int argc, char **argv, struct choice *choice)
 {
 	int i = 0;
