@@ -1,8 +1,8 @@
 /* adamw.h - Adam with decoupled weight decay (Loshchilov and Hutter, 2019), on one array.
  *
- * Each replica of a stage steps its own weights, on any kind of machine, and all must end with the
- * same bits. The arithmetic is therefore written only once: the factors in adamw.c, the step of
- * each weight in adamw_element.h.
+ * Replicas of a stage step their own weights, on different kinds of machines, and all replicas must
+ * end with the same bits. The arithmetic is therefore written only once: the factors in adamw.c,
+ * the step of each weight in adamw_element.h.
  */
 #ifndef MODEL_ADAMW_H
 #define MODEL_ADAMW_H

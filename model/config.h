@@ -1,12 +1,12 @@
-/* config.h - the shape of a model, how it is cut into stages, and the hyperparameters of its
+/* config.h - the shape of a model, how the model is cut into stages, and the hyperparameters of its
  * training.
  *
  * A model is a LLaMA: RMSNorm, rotary positions, causal attention with grouped key/value heads,
  * SwiGLU. The frequencies of the rotary positions may be scaled, as in models whose context was
- * extended. Stage 0 holds the embedding, the first layers, the final norm and the head; every
- * other stage holds consecutive layers (cut.h). Plain data: copied freely, no pointers.
+ * extended. Stage 0 holds the embedding, the first layers, the final norm and the head; every other
+ * stage holds consecutive layers (cut.h). Plain data: copied freely, no pointers.
  *
- * As JSON ("format": "skippipe.model/1") it is sent to agents and stored in checkpoints.
+ * As JSON ("format": "skippipe.model/1") a config is sent to agents and stored in checkpoints.
  */
 #ifndef MODEL_CONFIG_H
 #define MODEL_CONFIG_H
@@ -47,8 +47,8 @@ struct model_config {
 	 * rehearsal of the real bytes, and only the device "pretend" accepts it
 	 * (model/rehearsal). */
 	uint32_t rehearsal;
-	/* Numbers of layers of the stages. n == 0: they are as equal as possible; otherwise n is
-	 * n_stages. Only model_cut sets this field. */
+	/* Numbers of layers of the stages. n == 0: the numbers are as equal as possible; otherwise
+	 * n is n_stages. Only model_cut sets this field. */
 	struct stage_layers stage_layers;
 };
 
@@ -69,7 +69,7 @@ struct hyperparameters {
 	struct adamw adamw;  /* lr is the peak learning rate */
 	float clip;          /* limit of the averaged gradient's global norm; 0: no clipping */
 	uint32_t warmup;     /* number of iterations of linear warm-up */
-	uint32_t iterations; /* iteration at which the rate reaches final_lr; 0: it stays high */
+	uint32_t iterations; /* iteration at which the rate is final_lr; 0: it never falls */
 	float final_lr;      /* learning rate at the end, as a fraction of the peak */
 	uint32_t schedule;   /* a value of enum lr_schedule */
 	/* For the WSD schedules: length of the last part, in which the rate falls. A value below 1

@@ -1,8 +1,8 @@
 /* shape.c - counts the work and the memory of a model's layers.
  *
- * The memory is that of the arrays which model/cuda/stage_cuda.c and model/slots.h place in a GPU's
- * memory. Changes in these files have to be repeated here; shape_test compares the results with the
- * memory of real stages. */
+ * The memory is the size of the arrays that model/cuda/stage_cuda.c and model/slots.h place in a
+ * GPU's memory. A change in those files has to be repeated here; shape_test compares the results
+ * with the memory of real stages. */
 #include "model/shape.h"
 
 enum {

@@ -12,9 +12,9 @@
 #include "model/backend.h"
 
 /* The arrays of a layer's forward pass that its backward pass needs. The level of recomputation
- * decides which of these arrays each slot has for itself. RECOMPUTE_NONE: all. RECOMPUTE_NORMS: all
- * except xn1, xn2 and h, which are in scratch memory. RECOMPUTE_BLOCK: only x; all slots share one
- * set of the other arrays. */
+ * decides which of these arrays each slot has for itself. RECOMPUTE_NONE: all arrays.
+ * RECOMPUTE_NORMS: all except xn1, xn2 and h, which are in scratch memory. RECOMPUTE_BLOCK: only x;
+ * all slots share one set of the other arrays. */
 struct saved_layer {
 	float *x;     /* (R, C) input of the layer */
 	real *xn1;    /* (R, C) output of the first norm */

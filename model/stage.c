@@ -25,7 +25,8 @@ enum {
 	 * takes a fraction of this time. A process whose driver hangs therefore delays others no
 	 * longer than this. */
 	TURN_WAIT_MS = 60000,
-	/* Below this number of weights, starting threads takes longer than it saves. */
+	/* For fewer weights than this, one thread draws them, because starting threads would take
+	 * longer than they save. */
 	DRAW_ALONE = 1 << 20,
 };
 

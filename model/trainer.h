@@ -1,7 +1,7 @@
 /* trainer.h - trains a whole model in one process, one microbatch at a time.
  *
  * The trainer runs the same stages in the same order as agents do, without the network. `skippipe
- * train` uses it, and so does `skippipe verify`, which recomputes a recorded run.
+ * train` uses the trainer, and so does `skippipe verify`, which recomputes a recorded run.
  */
 #ifndef MODEL_TRAINER_H
 #define MODEL_TRAINER_H
@@ -45,8 +45,8 @@ enum recompute trainer_recompute(const struct trainer *t);
 const char *trainer_failure(const struct trainer *t);
 
 /* Runs one microbatch, (B, T) tokens and targets, through stage 0 and then the stages of path (n):
- * forward, loss, backward. Adds its gradients to those of earlier microbatches. -EINVAL: the path
- * contains stage 0 or a stage that does not exist. */
+ * forward, loss, backward. Adds the microbatch's gradients to the gradients of earlier
+ * microbatches. -EINVAL: the path contains stage 0 or a stage that does not exist. */
 int trainer_microbatch(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
 		       const int32_t *targets, float *loss);
 /* Computes only the loss of a microbatch, without gradients. */
