@@ -17,7 +17,7 @@
 struct outlet {
 	pthread_mutex_t lock; /* protects all fields of the outlet and of its outputs */
 	pthread_cond_t collected;
-	unsigned users; /* number of users: the stage, until it is freed, and each output */
+	unsigned users; /* number of users: the stage until it is freed, and each output */
 	struct device *d;
 	unsigned char *pinned[CROSSINGS];
 	struct stage_output

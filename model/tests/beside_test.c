@@ -1,6 +1,6 @@
-/* Tests the files beside a tokenizer: their tokens, flags and settings are used, or refused by file
- * and key. The expected tokens are those of the transformers library (4.46) for the same
- * folders. */
+/* Tests the files beside a tokenizer. Their tokens, flags and settings are used, or are refused by
+ * an error that names file and key. The expected tokens are from the transformers library (4.46),
+ * for the same folders. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -354,8 +354,8 @@ static const struct beside_case piece_cases[] = {
 	  .refused = "added_tokens.json: <|im_end|>: <|im_end|>: tokenizer.model has another" },
 	{ { { "added_tokens.json", "{\"<|im_end|>\": 100000000}" } },
 	  .refused = "expected an id below" },
-	/* The added tokens of a tokenizer.json beside the model are used, although its kind is
-	 * another one. */
+	/* The added tokens of a tokenizer.json beside a SentencePiece model are used, although the
+	 * model is of another kind. */
 	{ { { "tokenizer.json",
 	      "{\"added_tokens\": [{\"id\": 265, \"content\": \"<|im_end|>\", \"special\": true}],"
 	      "\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\"},"

@@ -1,5 +1,6 @@
-/* Tests that every machine encodes a tensor to the same bytes and decodes these to the same
- * numbers, namely those of an independent codec that computes number by number. */
+/* Tests that every instruction set and the GPU's kernels encode a tensor to the same bytes, and
+ * decode these bytes to the same numbers. An independent codec, which computes number by number,
+ * gives the expected bytes and numbers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

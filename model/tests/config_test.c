@@ -1,5 +1,5 @@
-/* Tests that wrong configurations are refused with the name of the field, and that printed ones are
- * read back unchanged. */
+/* Tests that wrong configurations are refused with the name of the field, and that a configuration
+ * that was printed is read back unchanged. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -79,8 +79,8 @@ TEST(printed_models_read_back)
 	}
 }
 
-/* A model without RoPE scaling is printed without the fields for it, as earlier versions print
- * it. */
+/* A model without RoPE scaling is printed without the fields for RoPE scaling, as by earlier
+ * versions of this program. */
 TEST(scaled_positions_read_back)
 {
 	struct model_config c, back;
@@ -334,8 +334,8 @@ TEST(each_schedule_has_its_rates)
 	}
 }
 
-/* A training that is continued, perhaps with another length, must not raise its rate again, and
- * must keep the rates of the iterations that are done. */
+/* A training that is continued, perhaps with another length, must not raise its rate again. The
+ * rates of iterations that are done must stay the same. */
 TEST(a_schedule_ends_with_its_training)
 {
 	static const struct {

@@ -254,7 +254,7 @@ TEST(widths_are_not_mixed)
 	assert_int_equal(file_write(b, data, sizeof(data), 0600, NULL), 0);
 	assert_int_equal(corpus_new(&c, (char *[]){ a, b }, 2, T, 1, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "16-bit and of 32-bit"));
-	/* A token above those of any model. */
+	/* A token above the tokens of any model. */
 	memset(data + 300, 0xff, 4);
 	assert_int_equal(file_write(b, data, sizeof(data), 0600, NULL), 0);
 	assert_int_equal(corpus_new(&c, (char *[]){ b }, 1, T, 1, &err), -EINVAL);

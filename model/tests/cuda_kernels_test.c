@@ -41,8 +41,8 @@ TEST(kernels_agree)
 enum { KIB_99 = 99 << 10 >> 2, KIB_163 = 163 << 10 >> 2 /* floats of shared memory in 99 and in 163
 	 * KiB */ };
 
-/* Attention with the heads of every preset fits into 99 KiB of shared memory, which a block has on
- * an RTX 3090 to 5090, an A6000, an L4 or an L40S. */
+/* Attention with the heads of every preset fits into 99 KiB of shared memory. A block has this much
+ * on an RTX 3090 to 5090, an A6000, an L4 or an L40S. */
 TEST(heads_of_all_presets_fit_99_kib)
 {
 	bool seen[HEAD_MOST + 1] = { false };
@@ -175,7 +175,8 @@ TEST(heads_form_groups_by_cache)
 	device_close(d);
 }
 
-/* Two buffers hide the loading of tiles. Twice as many blocks with one buffer hide more of it. */
+/* Two buffers hide the time of loading tiles. Twice as many blocks with one buffer each hide more
+ * of this time. */
 TEST(buffers_are_chosen_by_blocks)
 {
 	/* Shared memory in floats, more than two buffers of the widest heads need. */
@@ -194,7 +195,8 @@ TEST(buffers_are_chosen_by_blocks)
 	 * if heads have 64 numbers. */
 	assert_int_equal(launch_on(d, dkv, KIB_99, KIB_99, 64).buffers, 1);
 	assert_int_equal(launch_on(d, KERNEL_ATTENTION, KIB_99, KIB_99, 64).buffers, 2);
-	/* If only one block fits with either number of buffers, it has two buffers if these fit. */
+	/* If a multiprocessor holds only one block, whether with one buffer or two, a block gets
+	 * two buffers if these fit. */
 	two = launch_on(d, dkv, SHARED_MOST, SHARED_MOST, 128).shared;
 	assert_true(two <= BYTES);
 	assert_int_equal(launch_on(d, dkv, two, BYTES, 128).buffers, 2);

@@ -349,9 +349,9 @@ TEST(stages_agree_when_nothing_can_be_recorded)
 	cannot_record = false;
 }
 
-/* If a recording lacked its products, a replay would give the numbers of the pass before. If
- * products are refused during the recording, each pass therefore runs without one, and the refusal
- * is no failure. */
+/* A recording that lacks its products would replay the numbers of the pass before. If products are
+ * refused during the recording, each pass therefore runs without a recording, and the refusal is no
+ * failure. */
 TEST(stages_agree_when_recorded_products_are_refused)
 {
 	refused = RECORDED_PRODUCTS;
@@ -377,7 +377,7 @@ TEST(a_refusal_that_lasts_is_a_failure)
 	pair_fini(&p);
 }
 
-/* A fault that comes and goes is found by repeating. */
+/* A fault that only occurs now and then is found by repeating the pass. */
 TEST(repeated_passes_have_the_same_bits)
 {
 	struct stage_options o = { .batch = 1, .sequence = 5, .device = "cuda" };
@@ -641,8 +641,8 @@ static void check_encoded(struct pair *p, struct stage_task t, const float *in, 
 	free(y);
 }
 
-/* Runs the tasks of a stage in each format, with an input that may have numbers that are not finite
- * or too large. */
+/* Runs the tasks of a stage in each format. The input may contain numbers that are not finite or
+ * are too large. */
 static void check_formats(struct pair *p)
 {
 	static const enum tensor_format formats[] = { FORMAT_FP32, FORMAT_BF16, FORMAT_Q8,
@@ -831,8 +831,8 @@ TEST(each_wait_between_streams_is_needed)
 	passes_fini(&x);
 }
 
-/* Outputs that nobody collects in time keep their bytes: when the stage needs their buffer, and
- * when the stage is gone. */
+/* Outputs that are not collected in time keep their bytes, when the stage needs their buffer and
+ * after the stage was freed. */
 TEST(outputs_outlive_their_buffers)
 {
 	struct stage_output *left[TASKS];
@@ -1238,8 +1238,8 @@ TEST(a_failed_device_gives_no_result)
 	pair_fini(&p);
 }
 
-/* Other programs have taken the memory that was free at the start. The caller gets an array that it
- * can read, and the stage has failed. */
+/* The memory that was free at the start is used up by other programs. The caller then gets an array
+ * that can be read, and the stage has failed. */
 TEST(a_failed_allocation_is_a_failure)
 {
 	struct pair p;
@@ -1269,7 +1269,8 @@ TEST(a_stage_without_weights_is_zero)
 	stage_free(s);
 }
 
-/* The text distinguishes two toolkits on one card, even with the longest name that a card has. */
+/* The text of a device distinguishes two versions of the CUDA toolkit on one card, even if the
+ * card's name is as long as a name can be. */
 TEST(a_devices_text_is_whole)
 {
 	struct stage_device d;

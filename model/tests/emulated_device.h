@@ -40,7 +40,7 @@ struct lane_words {
 
 static struct {
 	unsigned thread, threads, block_x, block_y, blocks_x, warps_left;
-	unsigned warp, lane; /* the thread whose turn it is, among those not finished */
+	unsigned warp, lane; /* the thread that runs now, of the threads that have not finished */
 	uint32_t order; /* random bits, which choose the direction in which threads run */
 	_Alignas(128) float shared[SHARED_MOST + 64];
 	size_t shared_size;
@@ -84,8 +84,8 @@ static bool coin(void)
 	return block.order >> 31;
 }
 
-/* Runs each warp's threads in turn until all are at a barrier or have ended. Counts are kept
- * outside, because a switch of context may lose values in registers. */
+/* Runs each warp's threads in turn until all are at a barrier or have ended. The counts are not
+ * local variables, because a switch of context may lose values in registers. */
 static void run_to_barrier(void)
 {
 	unsigned warps = block.threads / LANES, first;
@@ -434,7 +434,8 @@ static atomic_bool hang_at_wait;
 static bool fail_at_wait; /* imitates a card that dies: queued work is lost from the next wait on */
 /* Products that are refused, as by cuBLAS: none, those of a recording, or all. */
 static enum { NO_PRODUCT, RECORDED_PRODUCTS, EVERY_PRODUCT } refused;
-/* Imitates a fault that comes and goes: one of this number of products is wrong; 0: none. */
+/* Imitates a fault that only occurs now and then: one of this number of products is wrong; 0:
+ * none. */
 static long flaky_products;
 /* Imitates a faulty card: products are wrong, and no failure is reported. */
 static bool wrong_products;
@@ -452,8 +453,8 @@ static size_t launched_blocks[KERNEL_COUNT];
 /* Numbers of calls of device_status, and of copies of pageable memory, which block the caller. */
 static atomic_long waits, pageable;
 static atomic_bool fail_at_await; /* imitates a card that dies, as a wait for a mark shows */
-/* Copies beside the computation run as soon as they may; otherwise only when they are waited
- * for. */
+/* True: copies on the streams of copies run as soon as possible. False: they run only when they are
+ * waited for. */
 static bool copies_run_early;
 /* k > 0: the k-th order of two streams, or the k-th wait for a mark, is skipped, counted from now
  * on, as if the program lacked it. 0: none is. */
@@ -752,8 +753,8 @@ static void append(struct device_graph *g, const struct op *o)
 	g->ops[g->n++] = *o;
 }
 
-/* Queues work on a stream. Copies beside the computation run as early as they may, or only when
- * another stream or the program waits for them. */
+/* Queues work on a stream. With copies_run_early, copies on the streams of copies run at once if
+ * they can, otherwise only when another stream or the program waits for them. */
 static void queue_on(struct device *d, enum device_stream stream, const struct op *o)
 {
 	pthread_mutex_lock(&emulation);

@@ -1,6 +1,7 @@
-/* Makes a large allocation fail at call N, for every N until the whole call succeeds. Each failure
- * must give an error code and a message, and leak nothing. This program replaces the C library's
- * allocators. Sanitizers replace these too, so the test is skipped under a sanitizer. */
+/* Makes the N-th large allocation of a call fail, for N = 1, 2, ... until the whole call succeeds.
+ * Each failure must give an error code and a message, and leak nothing. This program replaces the C
+ * library's allocators. Sanitizers replace these allocators too, so the test is skipped under a
+ * sanitizer. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

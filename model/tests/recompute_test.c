@@ -1,5 +1,5 @@
-/* Tests that the level of recomputation changes the memory of a stage but no bit of a result, and
- * that a lack of memory is reported at the start. */
+/* Tests that the level of recomputation changes the memory of a stage but no bit of a result. Also
+ * tests that a lack of memory is reported at the start. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -211,7 +211,7 @@ TEST(memory_that_no_machine_has_is_missing)
 	assert_null(s);
 }
 
-/* A trainer may choose the level itself. It then recomputes as little as the memory allows. */
+/* A trainer with the level "auto" recomputes as little as the memory allows. */
 TEST(a_trainer_fits_the_level_to_the_memory)
 {
 	static const enum recompute falling[] = { RECOMPUTE_NONE, RECOMPUTE_NORMS,

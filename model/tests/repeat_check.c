@@ -1,5 +1,5 @@
-/* Repeats passes at the sizes of real work, where a race between blocks or a choice by load would
- * show. A check at small sizes fills only a part of a GPU. */
+/* Repeats passes at the sizes of real work. A race between blocks, or an algorithm that is chosen
+ * by load, would show there. A check at small sizes fills only a part of a GPU. */
 #include "model/tests/repeat_check.h"
 
 #include <errno.h>

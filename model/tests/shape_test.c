@@ -1,5 +1,6 @@
-/* Compares the numbers by which a fleet is chosen with the model's table of tensors, and with the
- * device memory of stages that the emulated GPU has made (the table in docs/gpu.md). */
+/* Compares the numbers by which a fleet is chosen with the model's table of tensors. Also compares
+ * them with the device memory of stages that the emulated GPU has made, which is the table in
+ * docs/gpu.md. */
 #include "base/tests/test.h"
 #include "model/shape.h"
 #include "model/tensor.h"
