@@ -54,8 +54,7 @@ struct codec {
 	uint32_t channels;
 };
 
-/* An activation, or its gradient, in the bytes of its codec (codec_bytes). In fp32 these bytes are
- * the floats. */
+/* An encoded activation or gradient, of codec_bytes bytes. In fp32 these bytes are the floats. */
 struct tensor_bytes {
 	void *at;
 	struct codec codec;
@@ -67,7 +66,7 @@ struct codec codec_of_gradient(enum tensor_format format);
 size_t codec_bytes(const struct codec *c, size_t n);
 /* Encodes x (n) to `to` (codec_bytes). If c->channels is not 0, n is a multiple of this number. */
 void codec_encode(const struct codec *c, void *to, const float *x, size_t n);
-/* Decodes `from` (codec_bytes), at any address, to `to` (n). */
+/* Decodes `from` (codec_bytes), which need not be aligned, to `to` (n). */
 void codec_decode(const struct codec *c, float *to, const void *from, size_t n);
 /* Returns true if bytes (codec_bytes) from outside decode to plausible numbers: all finite, none of
  * 2e9 or more, no negative scale. */
@@ -90,7 +89,7 @@ struct sum_codec {
 /* A part of a slice that can be encoded and decoded by itself. */
 struct sum_block {
 	size_t from, n; /* the block has the floats [from, from + n) of the stage, n <= SUM_BLOCK */
-	size_t at;      /* offset of the block's bytes in the encoded slice */
+	size_t at;      /* offset in bytes of this block in the encoded slice */
 };
 enum { SUM_BLOCK = 512 * FORMAT_SUM_GROUP };
 /* Returns how a block is encoded. */

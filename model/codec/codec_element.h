@@ -8,8 +8,8 @@
 
 #include <stdint.h>
 
-/* Numbers of this size or more cannot be encoded. Compared with a float's bits without the sign,
- * which grow with its magnitude; the bits of NaN are the largest. */
+/* Numbers of this size or more cannot be encoded. This constant is compared with a float's bits
+ * without the sign, which grow with the float's magnitude; the bits of NaN are the largest. */
 #define CODEC_TOO_LARGE 0x7e800000u /* 2^126 */
 #define CODEC_SMALLEST 0x0d80u      /* the number 2^-100 in bf16 */
 #define CODEC_NAN 0x7fc0u           /* NaN in bf16 */
@@ -43,7 +43,7 @@ INLINE_ uint32_t codec_scale(uint32_t largest, unsigned bits)
 	return half < CODEC_SMALLEST ? 0 : half;
 }
 
-/* Returns the code as an integer in two's complement. The scale must be positive. */
+/* Returns x's code as an integer in two's complement. The scale must be positive. */
 INLINE_ uint32_t codec_code(float x, float scale)
 {
 	return BITS(ADD(DIV(x, scale), CODEC_ROUNDER)) - CODEC_ROUNDER_BITS;

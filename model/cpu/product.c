@@ -279,8 +279,8 @@ static bool product_bf16(struct product_thread *t, const struct shape *s, const 
 static void run_product(struct product_thread *t, const struct shape *s, const float *a,
 			size_t lda, const float *b, size_t ldb, float *c)
 {
-	/* Otherwise oneDNN would divide the work among OpenMP's threads. The setting applies to the
-	 * calling thread only.
+	/* Without this call, oneDNN would divide the work among OpenMP's threads. The setting
+	 * applies to the calling thread only.
 	 */
 	omp_set_num_threads(1);
 	if (!t || !product_bf16(t, s, a, lda, b, ldb, c))

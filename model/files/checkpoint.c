@@ -29,8 +29,8 @@ static const char *const prefixes[KINDS] = { "", "optimizer.moment1.", "optimize
 
 /* ---- shards ---- */
 
-/* The place of a tensor's numbers: in memory, or in a stage, whose device may have memory of its
- * own. */
+/* Where a tensor's numbers are: in arrays in memory, or in a stage, whose device may have memory of
+ * its own. */
 struct place {
 	const float *arrays[KINDS];
 	struct stage *stage; /* the stage that has the numbers; NULL: `arrays` has them */
@@ -50,8 +50,8 @@ static int give_numbers(const void *context, size_t first, size_t n, float *to, 
 	return 0;
 }
 
-/* Writes the weights, and with kinds = KINDS also both moments, whose names are a prefix and the
- * name of the weights. kinds = 1: only the weights. */
+/* Writes the weights. With kinds = KINDS also writes both moments, whose names are the weights'
+ * names with a prefix. kinds = 1: only the weights. */
 static int write_arrays(const char *path, const struct tensor *tensors, size_t n, int kinds,
 			const struct place *from, struct error *err)
 {

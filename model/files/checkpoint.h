@@ -24,8 +24,8 @@ struct safetensors;
 struct checkpoint {
 	struct model_config config;
 	struct hyperparameters hyper;
-	/* Number of AdamW steps that were made; in a run's checkpoint, number of the run's
-	 * iterations. */
+	/* Number of AdamW steps that were made. When a run's checkpoint is written, this counts
+	 * only the run's iterations, and `before` has the earlier steps. */
 	uint64_t iteration;
 	/* Number of AdamW steps before the run; 0 after checkpoint_read, because `iteration` then
 	 * includes these steps. */

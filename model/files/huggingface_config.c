@@ -26,7 +26,7 @@ struct reader {
 	int rc; /* error code of the first failure */
 };
 
-/* Refuses a key of the object because of its value. in: place of the object, such as
+/* Refuses a key of an object because of its value. in: name of the object in the file, such as
  * "rope_scaling.", or "". */
 static void refuse(struct reader *r, const char *in, const char *key, const json_t *value,
 		   const char *expected)

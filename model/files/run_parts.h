@@ -20,12 +20,12 @@ struct run_part {
 	uint64_t position; /* number of microbatches that were read before the part */
 	uint64_t writer;   /* epoch of the part's first controller (store_writer_epoch) */
 	uint32_t n_shards, per_shard; /* data shards, and microbatches of each in an iteration */
-	uint32_t n_restores; /* number of restored stages that the record had by then */
-	char *model;         /* skippipe.model/1 with the cut; owned */
+	uint32_t n_restores; /* number of stages that the run had restored before the part */
+	char *model;         /* the model with its cut, as JSON (skippipe.model/1); owned */
 };
 
 struct run_parts {
-	struct run_part *list; /* (n) in their order */
+	struct run_part *list; /* (n) the parts in their order in the run */
 	size_t n;
 };
 
@@ -40,6 +40,6 @@ char *run_parts_print(const struct run_parts *parts);
 /* Parses what run_parts_print has written. The caller frees the list with run_parts_free. -EINVAL:
  * the text is damaged. */
 int run_parts_parse(struct run_parts *out, const char *text, struct error *err);
-void run_parts_free(struct run_parts *parts); /* zeroes it; a zeroed list is allowed */
+void run_parts_free(struct run_parts *parts); /* zeroes the list; a zeroed list is allowed */
 
 #endif

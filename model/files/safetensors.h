@@ -28,8 +28,9 @@ struct safetensors_entry {
 	uint64_t shape[SAFETENSORS_DIMS];
 	size_t count;     /* number of values: the product of the shape */
 	const void *data; /* data to be written, little-endian */
-	/* Writes floats that lie elsewhere, if data is NULL: copies values [first, first + n) of
-	 * the tensor to `to`. Returns 0 or a negative errno, with a message. */
+	/* Used if data is NULL, for floats that lie elsewhere, for example on a device. Copies
+	 * values [first, first + n) of the tensor to `to`. Returns 0 or a negative errno, with a
+	 * message. */
 	int (*give)(const void *context, size_t first, size_t n, float *to, struct error *err);
 	const void *context; /* argument of `give` */
 	/* Offset and size of the tensor's data in a file that was opened, bytes. */

@@ -142,7 +142,7 @@ int options_parse(struct options *o, int argc, char **argv, const char *intro)
 		return options_fail(argv[0], &err);
 	if (rc == 0)
 		rc = change_model(o, &err);
-	/* If the command line names a folder, its model is read, cut and checked later. */
+	/* If the command line names a model's folder, the model is read, cut and checked later. */
 	if (rc == 0 && o->files.n == 0 &&
 	    (options_cut(o, &err) || model_config_check(&o->config, &err) ||
 	     hyper_check(&o->hyper, &o->config, &err)))

@@ -202,8 +202,8 @@ static int put_jsonl(struct shard_file *s, FILE *in, const char *path, struct er
 	return rc;
 }
 
-/* A block of the text that is being read. Its first `context` bytes were already encoded with the
- * previous block. */
+/* A block of the text that is being read. Its first `context` bytes repeat the end of the previous
+ * block, which was encoded with that block. */
 struct block {
 	char *text;
 	size_t held, room, context, skip;

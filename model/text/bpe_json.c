@@ -232,7 +232,8 @@ static void take_post_processor(struct reader *r, const json_t *v)
 {
 	if (is_type(v, "TemplateProcessing"))
 		take_template(r, v);
-	/* Other kinds of post_processor are refused; ByteLevel affects only offsets. */
+	/* ByteLevel is accepted, because it affects only offsets. Other kinds of post_processor are
+	 * refused. */
 	else if (!is_absent(v) && !is_type(v, "ByteLevel"))
 		refuse_type(r, "post_processor", v, "ByteLevel and TemplateProcessing");
 }
@@ -291,8 +292,8 @@ static uint32_t count_tokens(struct reader *r, json_t *vocab, const json_t *adde
 		const json_t *given = json_object_get(one, "id");
 
 		if (!given && json_object_get(one, "file"))
-			/* Has no number of its own, so it is in the vocabulary or an added token of
-			 * this file, and is counted there. */
+			/* This token has no number of its own. It is in the vocabulary or an added
+			 * token of this file, and is counted there. */
 			continue;
 		if (!is_id(given))
 			refuse_added(r, -EINVAL, one, "id: expected a number below 4194304");

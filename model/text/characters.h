@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* \p{L}, \p{N}, \s and all others. */
+/* CHARACTER_OTHER: a character in none of the classes \p{L}, \p{N} and \s. */
 enum character { CHARACTER_OTHER, CHARACTER_LETTER, CHARACTER_NUMBER, CHARACTER_SPACE };
 
 struct characters; /* opaque; read-only once made */

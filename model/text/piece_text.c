@@ -24,8 +24,8 @@ struct extra {
 
 struct piece_text {
 	struct pieces *pieces;
-	/* The model without a space before its text, for parts that get none. NULL with "legacy",
-	 * which puts a space before every part. */
+	/* The model without a space before its text, for parts of a text that get no space. NULL
+	 * with "legacy", which puts a space before every part. */
 	struct pieces *unprefixed;
 	bool prefix_first; /* a space is put before the beginning of a text */
 	int32_t begin, end; /* tokens that begin and end a text; -1: none */

@@ -58,8 +58,8 @@ static int class_at(const struct text *t, size_t at, size_t *n)
 	return at < t->size ? (int)characters_class(t->characters, t->s + at, n) : END;
 }
 
-/* Returns the end of the run of characters of a class that begins at `at`, after `most` characters
- * at the latest. */
+/* Returns the end of the run of characters of a class that begins at `at`. A run ends after `most`
+ * characters at the latest. */
 static size_t end_of_run(const struct text *t, size_t at, int class, size_t most)
 {
 	size_t n;

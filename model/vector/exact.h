@@ -14,7 +14,7 @@
 
 #include "model/adamw.h"
 
-/* Describes the groups of codec.h. */
+/* How numbers are divided into groups and coded (codec.h). */
 struct quantiser {
 	unsigned bits;              /* bits of a code: 8, 6 or 4 */
 	size_t group;               /* size of a group: 32, or 128; with 4 bits always 128 */

@@ -45,7 +45,7 @@ INLINE struct lanes splat_lanes(float x)
 	return l;
 }
 
-/* Loads the WIDTH floats from row[i] on. Floats that the row of n does not have are 0. */
+/* Loads the WIDTH floats from row[i] on. Floats beyond the row's n are 0. */
 INLINE floats load(const float *row, size_t i, size_t n)
 {
 	floats v = { 0 };
