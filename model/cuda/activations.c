@@ -11,7 +11,8 @@ static size_t activation(const struct cuda_stage *s)
 	return s->rows * s->l->config.dim;
 }
 
-/* Converts between x and bytes in device memory, where the means of channels precede the groups. */
+/* Returns the arguments of the kernels that convert between x and bytes, both in device memory. In
+ * the bytes, the means of channels precede the groups. */
 static struct codec_args args_of(const struct cuda_stage *s, const struct codec *c, float *x,
 				 unsigned char *bytes)
 {

@@ -607,7 +607,8 @@ void device_mark(struct device *d, enum device_stream stream, unsigned mark)
 	note(d, cudaEventRecord(d->marks[mark], stream_of(d, stream)), "an event");
 }
 
-/* Returns a failure but does not note it in d, because another thread may be noting one in d. */
+/* Returns a failure but does not note it in d, because another thread may be noting another failure
+ * in d. */
 int device_await(struct device *d, unsigned mark, struct error *err)
 {
 	cudaError_t e = cudaSetDevice(d->number);

@@ -100,7 +100,7 @@ struct swiglu_args {
 
 struct swiglu_backward_args {
 	const real *gu, *dh;
-	real *dgu, *h; /* h: receives the output of the forward pass again; NULL: not wanted */
+	real *dgu, *h; /* h: output, the forward pass's h computed again; NULL: not wanted */
 	unsigned f;
 };
 

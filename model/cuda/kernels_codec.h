@@ -27,7 +27,7 @@ KERNEL(channel_means, channel_means_args)
 	a.means[c] = (uint16_t)codec_mean(sum, (float)a.rows);
 }
 
-/* Returns number i, of this channel, minus the channel's mean. */
+/* Returns number i minus the mean of its channel. */
 DEVICE float codec_centred(const struct codec_args *a, size_t i, size_t channel)
 {
 	return a->means ? SUB(a->x[i], codec_float(a->means[channel])) : a->x[i];

@@ -39,8 +39,8 @@ enum {
 	FLASH_EIGHTS_MOST = HEAD_MOST / 8,
 };
 
-/* Return the first of this thread's two rows in its block's tile, and its first column among
- * eight. */
+/* Return the first of the two rows that this thread has in its block's tile, and the first of the
+ * two columns that it has among eight. */
 DEVICE unsigned flash_row(void)
 {
 	return THREAD / 32 * 16 + THREAD % 32 / 4;
@@ -448,7 +448,7 @@ DEVICE void flash_dkv_tile(const struct attention_args *a, float dk[][4], float 
 }
 
 /* Computes the gradients of keys and values. One block for each key/value head of a sequence and
- * each tile of keys; it goes through the queries of all heads in the group. */
+ * each tile of keys. A block goes through the queries of all heads in the group. */
 DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 {
 	unsigned d = a->size, k0 = flash_place(a) * FLASH_TILE, head = flash_head(a), turn = 0;

@@ -29,7 +29,7 @@ struct stage_output {
 	int buffer;
 	size_t bytes;
 	bool is_collecting; /* a thread reads the output's buffer */
-	/* The output is complete: it has its own bytes (malloc), or failed. */
+	/* The output has its own copy of the bytes (malloc), or has failed. */
 	bool is_complete;
 	void *own;
 	int rc;

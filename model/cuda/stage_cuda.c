@@ -362,8 +362,9 @@ static float *cuda_array(void *self, enum stage_array which)
 	return s->host[which];
 }
 
-/* Updates numbers [at, at + n) of the copy of the weights that products read. The first number is
- * rounded down to a multiple of eight, because the kernel reads eight at a time. */
+/* Updates numbers [at, at + n) of the bf16 copy of the weights, which products read. The first
+ * number is rounded down to a multiple of eight, because the kernel reads eight numbers at a
+ * time. */
 static void round_weights(struct cuda_stage *s, size_t at, size_t n)
 {
 	size_t first = at / 8 * 8;

@@ -16,7 +16,7 @@
 
 struct cuda_scratch {
 	real *xn, *h, *dgu, *dh, *dqkv, *datt, *dxn;
-	/* (R, C) gradient of a layer's output; in a forward pass, the last output. */
+	/* (R, C) gradient of a layer's output; in a forward pass, the last layer's output. */
 	float *dx;
 	real *dx_real;   /* dx in the type that products read; in float it is dx itself */
 	float *dot;      /* (B, H, T) sums of dout * out in attention */
@@ -67,7 +67,7 @@ enum { CROSSINGS = 2 };
 struct crossing {
 	struct arrival {
 		unsigned char *device, *pinned;
-		uint64_t number; /* the input that was copied ahead of its task; 0: none */
+		uint64_t number; /* input that was copied ahead of its task, by number; 0: none */
 	} in[CROSSINGS];
 	unsigned char *out[CROSSINGS]; /* on the device */
 	int last_in;                   /* the buffer of the present task's input */
@@ -163,10 +163,10 @@ struct attention_launch {
 };
 bool attention_launch_of(struct attention_launch *l, struct device *d, enum device_kernel kernel,
 			 bool bf16, unsigned size);
-/* Returns a number of heads, whose blocks run before blocks of other heads begin. The tiles that
- * these blocks load fit together into a quarter of the card's cache: blocks of two such groups run
- * at a time, and an H200's cache holds some data twice. If not even one head fits, returns the
- * number of all heads of all sequences. */
+/* Returns a number of heads, so that the blocks of these heads run before the blocks of other heads
+ * begin. The tiles that these blocks load fit together into a quarter of the card's cache. It is a
+ * quarter because blocks of two such groups run at a time, and an H200's cache holds some data
+ * twice. If not even one head fits, returns the number of all heads of all sequences. */
 size_t attention_group(const struct device *d, enum device_kernel kernel, size_t heads,
 		       size_t tiles, const struct attention_args *a);
 /* Public for tests, which compare each kernel with plain loops. */
