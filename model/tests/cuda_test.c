@@ -1111,7 +1111,7 @@ TEST(a_trainer_needs_little_memory_of_the_machine)
 	struct error err;
 	size_t small, array;
 
-	c.vocab = 100001; /* pieces are smaller than arrays */
+	c.vocab = 100001; /* so pieces are smaller than arrays */
 	for (int sums = 0; sums < 2; sums++) {
 		o.sums_on_host = sums;
 		assert_int_equal(stage_new(&s[sums], &c, 0, &o, &err), 0);

@@ -459,8 +459,8 @@ static bool copies_run_early;
 /* k > 0: the k-th order of two streams, or the k-th wait for a mark, is skipped, counted from now
  * on, as if the program lacked it. 0: none is. */
 static unsigned orders_to_omit, awaits_to_omit;
-/* Inputs that were copied while computations waited, and operations that ran while an output
- * waited to be copied. */
+/* Number of inputs that were copied while computations waited, and number of computations that ran
+ * while an output waited to be copied. */
 static long puts_beside, computed_before_get;
 /* Bytes that were copied between the machine's memory and devices. */
 static atomic_size_t bytes_put, bytes_got;

@@ -1,6 +1,6 @@
 /* Tests the operations that replicas make between a gradient's sum and the next weights. Every
- * instruction set of this machine and the GPU's kernels must give the same bits, namely those of
- * correctly rounded operations one after another. Any 32 bits may be a value. */
+ * instruction set of this machine and the GPU's kernels must give the same bits. The expected bits
+ * are those of single operations, each rounded correctly. Any 32 bits may be an input. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

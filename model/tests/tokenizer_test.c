@@ -360,10 +360,10 @@ static const struct {
 	{ "pre_tokenizer", "{\"type\": \"Metaspace\"}", "pre_tokenizer: \"Metaspace\"" },
 	{ "pre_tokenizer", "null", "pre_tokenizer: \"null\"" },
 	{ "pre_tokenizer", "{\"type\": \"ByteLevel\", \"use_regex\": false}", "use_regex" },
-	/* A pattern that is stored as a String matches literally, and therefore never. */
+	/* A pattern that is given as a String is searched for literally, so a regular expression
+	 * there never matches. */
 	{ "pre_tokenizer", SPLIT("{\"String\": \"\\\\p{N}\"}"), "expected a Regex" },
-	{ "pre_tokenizer", SPLIT("{\"Regex\": \"\\\\p{N}{1,3}\"}"),
-	  "Qwen): \\p{N}{1,3}" },
+	{ "pre_tokenizer", SPLIT("{\"Regex\": \"\\\\p{N}{1,3}\"}"), "Qwen): \\p{N}{1,3}" },
 	/* as in Falcon's tokenizer.json */
 	{ "pre_tokenizer",
 	  "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Punctuation\"}]}",
