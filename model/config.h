@@ -115,7 +115,8 @@ int model_config_set(struct model_config *c, struct hyperparameters *r, const ch
 
 /* Returns the number of floats of one attention head. */
 uint32_t model_head_size(const struct model_config *c);
-/* Returns the radians by which position 1 turns pair i < D / 2 of a head, with RoPE scaling. */
+/* Returns the angle in radians by which each position turns pair i < D / 2 of a head, with RoPE
+ * scaling. */
 double model_frequency(const struct model_config *c, size_t i);
 /* Computes the cosines and sines (T, D / 2) of rotary positions 0 .. T - 1 in double precision. */
 void model_angles(const struct model_config *c, size_t positions, float *cosines, float *sines);

@@ -207,8 +207,8 @@ uint32_t stage_gpus(void)
 	return device_count();
 }
 
-/* Drawing the initial weights with several threads. A tensor's numbers depend only on its name and
- * the seed, not on the device, the number of stages or the thread. */
+/* State of the threads that draw the initial weights. A tensor's numbers depend only on its name
+ * and the seed, not on the device, the number of stages or the thread. */
 struct draw {
 	const struct stage_layout *layout;
 	uint64_t seed;

@@ -45,7 +45,7 @@ struct stage; /* opaque */
  * were not kept. On the CPU, all levels give the same bits. */
 enum recompute {
 	/* Computes the outputs of norms and of the activation function again, which takes little
-	 * time. */
+	 * time, and keeps all other arrays. */
 	RECOMPUTE_NORMS,
 	RECOMPUTE_NONE,
 	RECOMPUTE_BLOCK, /* computes everything except the layer's input again: a third more work */
@@ -55,7 +55,7 @@ enum recompute {
 };
 
 struct stage_options {
-	uint32_t slots;     /* number of microbatches whose activations can be kept at a time */
+	uint32_t slots;     /* number of microbatches whose activations the stage can keep */
 	uint32_t batch;     /* number of sequences in a microbatch, B */
 	uint32_t sequence;  /* number of tokens in a sequence, T <= context */
 	uint32_t threads;   /* number of threads; 0 and 1: only the caller's thread */
@@ -245,7 +245,7 @@ int stage_step(struct stage *s, const float *gradient, float scale, const struct
 	       uint64_t t);
 
 /* Copies elements [at, at + n) of the weights and of both moments to the caller's arrays (n each;
- * NULL: none). Unlike stage_weights and the like, the call takes no memory that lasts. */
+ * NULL: none). Unlike stage_weights and the like, the call does not keep memory for a copy. */
 void stage_get_state(struct stage *s, size_t at, size_t n, float *const state[3]);
 /* Replaces elements [at, at + n) of the weights and of both moments by the given arrays (n
  * each; NULL: these stay). */

@@ -16,7 +16,7 @@ struct trainer {
 	uint32_t n;            /* number of stages */
 	struct stage **stages; /* (n) the stages */
 	uint32_t *visits;      /* (n) number of microbatches of each stage since the last step */
-	float **x;             /* (n) activation after each stage of a path */
+	float **x;             /* (n) activation after each stage of the path */
 	float *grad[2];
 	struct codec activation_codec, gradient_codec;
 	struct sum_codec *sum_codecs; /* (n) codecs of the sums; NULL: fp32 */
