@@ -263,7 +263,8 @@ uint32_t model_head_size(const struct model_config *c)
 	return c->dim / c->n_heads;
 }
 
-/* Returns the radians by which position 1 turns pair i of a head, without RoPE scaling. */
+/* Returns the angle in radians by which each position turns pair i of a head, without RoPE
+ * scaling. */
 static double plain_frequency(const struct model_config *c, size_t i)
 {
 	size_t half = model_head_size(c) / 2;

@@ -173,8 +173,8 @@ void stage_output_drop(struct stage_output *o); /* NULL is allowed */
  * copied to and from the device. Other stages accept only fp32. The results have the same bits as
  * those of codec_decode and codec_encode. */
 bool stage_takes_encoded(const struct stage *s);
-/* Runs a task. Errors as the pass's; -EINVAL also if the stage takes fp32 only. The numbers are not
- * checked: bytes from outside need codec_is_plausible first. */
+/* Runs a task. Errors are those of the task's pass; -EINVAL also if the stage accepts only fp32.
+ * The numbers are not checked: bytes from outside need codec_is_plausible first. */
 int stage_run(struct stage *s, struct stage_task *t);
 
 /* Frees a slot: a backward pass there is refused until the next forward pass. */

@@ -63,8 +63,8 @@ void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *f
 }
 
 /* Copies an input into a buffer, and from the buffer to the device while it computes. The buffer is
- * free, because the caller has waited for the passes that read it. The copy of an earlier input may
- * still be under way there. No pass reads that input, so this copy may overwrite it. */
+ * free, because the caller has waited for the passes that read it. An earlier input may still be on
+ * its way from this buffer. No pass reads that input, so the new input may overwrite it. */
 static void put_ahead(struct cuda_stage *s, int buffer, const void *from, size_t bytes)
 {
 	struct arrival *in = &s->crossing.in[buffer];
@@ -112,8 +112,8 @@ static void put_next(struct cuda_stage *s, const struct stage_task *t)
 	s->crossing.in[buffer].number = t->next_number;
 }
 
-/* Completes the buffer's earlier output, encodes the new one into the buffer, and copies it to
- * pinned memory while the device computes. */
+/* Completes the buffer's earlier output and encodes the new one into the buffer. Then copies the
+ * buffer to pinned memory while the device computes. */
 static void get_beside(struct cuda_stage *s, const struct codec *c, int buffer, float *from)
 {
 	outlet_clear(s->crossing.outlet, buffer);

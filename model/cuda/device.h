@@ -103,8 +103,8 @@ struct device_product {
 	void *c;
 	size_t lda, ldb, ldc; /* numbers between the beginnings of two rows of each matrix */
 	bool bf16, c_bf16;    /* the factors are bf16; c is bf16 */
-	/* Array of floats, laid out like c, to which the product is added, or NULL. It may be c
-	 * itself, and is allowed only if c is floats. */
+	/* Array of floats, laid out like c, to which the product is added; NULL: none. The array
+	 * may be c itself. It is only allowed if c is an array of floats. */
 	const void *added;
 };
 

@@ -39,7 +39,7 @@ int origin_cut(struct origin *o, const struct model_config *c, const char *run, 
 struct origin_cut_to {
 	const char *run;
 	uint64_t iteration;
-	uint64_t *hashes, *bytes; /* output: (n_stages) of the files; room for ROUTE_HOPS */
+	uint64_t *hashes, *bytes; /* (n_stages) hash, size of each file; room for ROUTE_HOPS */
 };
 /* Cuts the model of a folder, with its moments, into one file for each stage of c. */
 int origin_cut_folder(const char *folder, const struct model_config *c,

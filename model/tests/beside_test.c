@@ -279,8 +279,8 @@ static size_t append_piece(unsigned char *to, const char *text, float score, uns
 /* Makes a unigram model of a few pieces and of bytes, 265 in all. */
 static size_t make_model(unsigned char *to)
 {
-	/* The model's fields trainer_spec, with byte_fallback, and normalizer_spec. Its rule is
-	 * "identity", and it keeps all spaces. */
+	/* The model's fields trainer_spec, with byte_fallback, and normalizer_spec. The
+	 * normalizer's rule is "identity", and the normalizer keeps all spaces. */
 	static const unsigned char specs[] = { 0x12, 3,   0x98, 0x02, 1,   0x1a, 12,  0x0a, 8, 'i',
 					       'd',  'e', 'n',  't',  'i', 't',  'y', 0x20, 0 };
 	static const struct {
@@ -381,8 +381,8 @@ TEST(files_beside_a_sentencepiece_model_count)
 	free(model);
 }
 
-/* Special tokens are decoded to no text, other added tokens to their own. Without "legacy", only
- * the beginning of the text loses a space. */
+/* Special tokens are decoded to no text, other added tokens to their own text. Without "legacy",
+ * only the beginning of the text loses a space. */
 TEST(added_tokens_are_decoded)
 {
 	static const struct {

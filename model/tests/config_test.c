@@ -441,7 +441,7 @@ TEST(the_clip_bounds_the_norm)
 {
 	struct hyperparameters r = { .clip = 1 };
 
-	/* A sum of norm 6 over 3 microbatches is an average of norm 2: halved. */
+	/* A sum of norm 6 over 3 microbatches is an average of norm 2, which is clipped to half. */
 	assert_float_equal(hyper_scale(&r, 36, 3), 1.0 / 6, 1e-7);
 	assert_float_equal(hyper_scale(&r, 4, 3), 1.0 / 3, 1e-7);
 	r.clip = 0;

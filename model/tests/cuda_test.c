@@ -480,7 +480,7 @@ TEST(groups_of_heads_have_the_same_bits)
 	struct model_config c = bf16_config();
 	struct results r[2];
 
-	/* One head of 70 rows fits a quarter of the cache, then all heads. */
+	/* First, one head of 70 rows fits into a quarter of the cache, then all heads do. */
 	for (int i = 0; i < 2; i++) {
 		cache_bytes = i ? 50 << 20 : 32 << 10;
 		r[i] = results_of(&c, 1, 70);

@@ -32,7 +32,7 @@ enum { THREADS_MOST = 1024, STACK = 64 << 10, SHARED_MOST = 227 << 10 >> 2 /* SH
 
 enum { LANES = 32, COPIES_MOST = 128 };
 
-/* The words that a thread contributes to an operation of its warp. */
+/* The 32-bit words that a thread contributes to an operation of its warp. */
 struct lane_words {
 	int op;
 	uint32_t words[6];
@@ -452,7 +452,7 @@ static long puts_after_replay, launches[KERNEL_COUNT];
 static size_t launched_blocks[KERNEL_COUNT];
 /* Numbers of calls of device_status, and of copies of pageable memory, which block the caller. */
 static atomic_long waits, pageable;
-static atomic_bool fail_at_await; /* imitates a card that dies, as a wait for a mark shows */
+static atomic_bool fail_at_await; /* imitates a card that dies: waits for marks fail */
 /* True: copies on the streams of copies run as soon as possible. False: they run only when they are
  * waited for. */
 static bool copies_run_early;

@@ -196,7 +196,7 @@ static const struct known {
 	{ "split_special_tokens", FALSE },
 	{ "sp_model_kwargs", EMPTY },
 	{ "auto_map", EMPTY },
-	/* Keys for decoding, padding and chats, and keys that only describe. */
+	/* Keys for decoding, padding and chats, and keys that only describe the tokenizer. */
 	{ "chat_template", ANY },
 	{ "clean_up_tokenization_spaces", ANY },
 	{ "errors", ANY },
