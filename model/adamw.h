@@ -1,8 +1,8 @@
 /* adamw.h - Adam with decoupled weight decay (Loshchilov and Hutter, 2019), on one array.
  *
- * Each replica of a stage steps its own weights, on any kind of machine, and all must end with the
- * same bits. The arithmetic is therefore written only once: the factors in adamw.c, the step of
- * each weight in adamw_element.h.
+ * Replicas of a stage step their own weights, on different kinds of machines, and all replicas must
+ * end with the same bits. The arithmetic is therefore written only once: the factors in adamw.c,
+ * the step of each weight in adamw_element.h.
  */
 #ifndef MODEL_ADAMW_H
 #define MODEL_ADAMW_H
@@ -24,8 +24,8 @@ struct adamw_factors {
 	float lr, eps, keep;               /* keep = 1 - lr * weight decay */
 };
 
-/* Computes the factors. decay: h->weight_decay, or 0 for norms. The function uses only correctly
- * rounded operations and no function of the C library, so the bits are the same everywhere. */
+/* Computes the factors. decay: h->weight_decay, or 0 for norms. Uses only correctly rounded
+ * operations and no function of the C library, so the bits are the same on every machine. */
 struct adamw_factors adamw_factors(const struct adamw *h, float scale, float decay, uint64_t t);
 
 #endif

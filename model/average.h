@@ -1,10 +1,10 @@
-/* average.h - rebuilds a stage that no node holds from its neighbours.
+/* average.h - rebuilds a stage that no node has, from the stages before and after it.
  *
- * Stages between the first and the last have the same shapes and do similar things, because they
- * add to the residual stream. CheckFree (arXiv:2506.15461) therefore replaces a lost stage by the
- * average of the stages before and after it, each weighted by the squared norm of its gradient.
- * Here the optimizer's moments are averaged in the same way as the weights, and the learning rate
- * is left as it is.
+ * Stages between the first and the last have the same shapes and do similar things, because all of
+ * them add to the residual stream. CheckFree (arXiv:2506.15461) therefore replaces a lost stage by
+ * the average of its two neighbours, each weighted by the squared norm of its gradient. Here the
+ * optimizer's moments are averaged in the same way as the weights, and the learning rate stays
+ * unchanged.
  */
 #ifndef MODEL_AVERAGE_H
 #define MODEL_AVERAGE_H
@@ -16,8 +16,8 @@
 
 /* Adds weight * from to `to` (n), element by element. first: sets `to` to weight * from instead. */
 void average_add(float *to, const float *from, size_t n, float weight, bool first);
-/* Returns true if b's weights could replace a's: both have the same tensors except for the numbers
- * of layers in their names. */
+/* Returns true if stage b's weights could replace stage a's: the tensors of both are the same,
+ * except for the layer numbers in their names. */
 bool average_fits(const struct model_config *c, uint32_t a, uint32_t b);
 
 #endif

@@ -1,4 +1,5 @@
-/* backend.h - the functions that each kind of device has for stage.c, and the stage's layout.
+/* backend.h - the functions that each kind of device provides for stage.c, and the layout of a
+ * stage's tensors.
  *
  * stage.c checks arguments and knows which slots are in use; a backend only computes. Private to
  * model/.
@@ -17,8 +18,8 @@
 #include "model/stage.h"
 #include "model/tensor.h"
 
-/* Where the tensors of one layer begin in the flat array. qkv: q, k and v as one matrix (C + 2 kv,
- * C). gate_up: gate and up as one matrix (2F, C). */
+/* Offset in the flat array of each tensor of a layer. qkv: q, k and v as one matrix (C + 2 kv, C).
+ * gate_up: gate and up as one matrix (2F, C). */
 struct layer_offsets {
 	size_t norm1, qkv, o, norm2, gate_up, down;
 };
@@ -31,8 +32,8 @@ struct stage_layout {
 	bool bf16;                 /* the device computes in bf16 (device.bf16) */
 	enum recompute recompute;
 	bool only_steps;               /* the stage has no gradient and runs no passes */
-	bool sums_on_host;             /* the gradient's pinned memory is taken at once */
-	/* Limit of the machine's memory, bytes; 0: the free memory. */
+	bool sums_on_host;             /* the gradient gets pinned memory at the start */
+	/* Limit of the stage's memory on the machine, bytes; 0: the free memory. */
 	size_t memory_bytes;
 	uint32_t n_layers;             /* number of layers of this stage */
 	struct layer_offsets *layers;  /* (n_layers) offsets of each layer's tensors */
@@ -44,7 +45,7 @@ struct stage_layout {
 
 enum stage_array { ARRAY_WEIGHTS, ARRAY_GRADIENT, ARRAY_MOMENT1, ARRAY_MOMENT2, ARRAY_COUNT };
 
-/* The functions of a backend. They do what stage.h says of the functions of these names; stage.c
+/* The functions of a backend. Each does what stage.h says of the function of the same name. stage.c
  * has checked the arguments. Functions return 0, or a negative code if the device has failed. self:
  * the object that `make` has returned. */
 struct backend {
@@ -67,8 +68,8 @@ struct backend {
 		       float *out, bool keep);
 	int (*loss)(void *self, const float *in, const int32_t *targets, float *loss,
 		    float *grad, bool count);
-	/* Runs a task of any codecs. The pointer is NULL if the device is the host: forward, loss
-	 * and backward run the task then. */
+	/* Runs a task with inputs and outputs in any codec. The pointer is NULL if the device is
+	 * the host, and stage.c then calls forward, loss or backward. */
 	int (*run)(void *self, struct stage_task *t);
 	int (*logits)(void *self, const float *in, float *logits);
 	/* If grad_in is NULL, the gradient of the input is not computed. */
@@ -82,11 +83,11 @@ struct backend {
 	/* Returns an array in the device's own memory. */
 	float *(*own)(void *self, enum stage_array which);
 	void (*changed)(void *self);
-	/* Replaces the weights and both moments by arrays in host memory or of another stage. A
-	 * NULL array stays unchanged. */
+	/* Replaces elements [at, at + n) of the weights and both moments by arrays in host memory
+	 * or of another stage. Where an array is NULL, the elements stay unchanged. */
 	void (*put_state)(void *self, size_t at, size_t n, const float *const state[3]);
-	/* Copies numbers of the weights and both moments to host memory. The pointer is NULL if
-	 * the device is the host. */
+	/* Copies elements [at, at + n) of the weights and both moments to host memory. The pointer
+	 * is NULL if the device is the host. */
 	void (*get_state)(void *self, size_t at, size_t n, float *const state[3]);
 	uint64_t (*hash)(void *self);            /* hashes the weights */
 	/* If gradient is NULL, uses the stage's own gradient. */

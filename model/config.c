@@ -118,8 +118,7 @@ static int check_ranges(const struct fields *fields, const void *object, struct 
 		const struct field *f = &fields->of[i];
 		double v = field_value(f, object);
 
-		/* The lower limit is converted to single precision, so that it is rounded like the
-		 * values. */
+		/* The lower limit is rounded to single precision, because the values are. */
 		if (!(v >= (double)(float)f->low && v <= f->high))
 			return error_set(err, -EINVAL, "%s is %g, expected %g to %g",
 					 field_name(f), v, f->low, f->high);
@@ -196,8 +195,8 @@ int hyper_check(const struct hyperparameters *r, const struct model_config *c, s
  * The larger presets have the dimensions that were published for LLaMA-style models of their
  * size. */
 
-/* The last fields of a preset: RoPE is not scaled, the model is no rehearsal's, and stages are cut
- * equally. */
+/* The last fields of a preset's model: RoPE is not scaled, the model is for training (no
+ * rehearsal), and the cut is equal. */
 #define PLAIN \
 	0, 0, 0, 0, 0, \
 	{ \
@@ -264,7 +263,8 @@ uint32_t model_head_size(const struct model_config *c)
 	return c->dim / c->n_heads;
 }
 
-/* Returns the radians by which position 1 turns pair i of a head, without RoPE scaling. */
+/* Returns the angle in radians by which each position turns pair i of a head, without RoPE
+ * scaling. */
 static double plain_frequency(const struct model_config *c, size_t i)
 {
 	size_t half = model_head_size(c) / 2;

@@ -1,12 +1,12 @@
-/* config.h - the shape of a model, how it is cut into stages, and the hyperparameters of its
+/* config.h - the shape of a model, how the model is cut into stages, and the hyperparameters of its
  * training.
  *
  * A model is a LLaMA: RMSNorm, rotary positions, causal attention with grouped key/value heads,
  * SwiGLU. The frequencies of the rotary positions may be scaled, as in models whose context was
- * extended. Stage 0 holds the embedding, the first layers, the final norm and the head; every
- * other stage holds consecutive layers (cut.h). Plain data: copied freely, no pointers.
+ * extended. Stage 0 holds the embedding, the first layers, the final norm and the head; every other
+ * stage holds consecutive layers (cut.h). Plain data: copied freely, no pointers.
  *
- * As JSON ("format": "skippipe.model/1") it is sent to agents and stored in checkpoints.
+ * As JSON ("format": "skippipe.model/1") a config is sent to agents and stored in checkpoints.
  */
 #ifndef MODEL_CONFIG_H
 #define MODEL_CONFIG_H
@@ -35,29 +35,31 @@ struct model_config {
 	float norm_eps;
 	float init_std; /* standard deviation of the initial matrices */
 	bool tied;      /* the head uses the embedding's weights */
-	/* RoPE scaling: frequencies are divided by rope_factor. 0: plain RoPE. If the other three
-	 * fields are not 0, as in Llama 3.1, the turns that a frequency makes within
-	 * rope_original_context decide. Above rope_high_freq_factor turns a frequency stays, below
-	 * rope_low_freq_factor turns it is divided, and between the two it is interpolated. */
+	/* RoPE scaling, which divides frequencies by rope_factor. 0: plain RoPE. If the other three
+	 * fields are 0, all frequencies are divided. Otherwise, as in Llama 3.1, the number of
+	 * turns that a frequency makes within rope_original_context decides. Above
+	 * rope_high_freq_factor turns a frequency is kept, below rope_low_freq_factor turns it is
+	 * divided, and between these numbers it is interpolated. */
 	float rope_factor;
 	float rope_low_freq_factor, rope_high_freq_factor;
 	uint32_t rope_original_context;
-	/* 0: a model that is trained. Otherwise a model for a rehearsal: its tensors have 1 /
-	 * rehearsal of their bytes, and only the device "pretend" computes with it
+	/* 0: the model is trained. Otherwise the model is for a rehearsal: its tensors have 1 /
+	 * rehearsal of the real bytes, and only the device "pretend" accepts it
 	 * (model/rehearsal). */
 	uint32_t rehearsal;
-	/* Numbers of layers of the stages. n == 0: they are as equal as possible; otherwise n is
-	 * n_stages. Only model_cut sets this field. */
+	/* Numbers of layers of the stages. n == 0: the numbers are as equal as possible; otherwise
+	 * n is n_stages. Only model_cut sets this field. */
 	struct stage_layers stage_layers;
 };
 
 /* How the learning rate falls after the warm-up, from the peak to final_lr. WSD (warm-up, stable,
  * decay) keeps the peak, and lowers the rate in the last part of the iterations only. */
 enum lr_schedule {
-	LR_COSINE,   /* half a period of a cosine over all iterations */
-	LR_LINEAR,   /* a straight line over all iterations */
-	LR_WSD,      /* a straight line over the last part */
-	/* As LR_WSD, but falling with the square root of the done share of that part. */
+	LR_COSINE, /* half a period of a cosine over all iterations */
+	LR_LINEAR, /* a straight line over all iterations */
+	LR_WSD,    /* a straight line over the last part */
+	/* As LR_WSD, but the rate falls with the square root of the share of the last part that is
+	 * done. */
 	LR_WSD_SQRT,
 };
 
@@ -67,11 +69,11 @@ struct hyperparameters {
 	struct adamw adamw;  /* lr is the peak learning rate */
 	float clip;          /* limit of the averaged gradient's global norm; 0: no clipping */
 	uint32_t warmup;     /* number of iterations of linear warm-up */
-	uint32_t iterations; /* iteration at which the rate reaches final_lr; 0: it stays high */
+	uint32_t iterations; /* iteration at which the rate is final_lr; 0: it never falls */
 	float final_lr;      /* learning rate at the end, as a fraction of the peak */
 	uint32_t schedule;   /* a value of enum lr_schedule */
-	/* For the WSD schedules: the last part of the iterations, in which the rate falls. A value
-	 * below 1 is a share, other values are numbers of iterations. 0: HYPER_DECAY. */
+	/* For the WSD schedules: length of the last part, in which the rate falls. A value below 1
+	 * is a share of the iterations, any other value a number of iterations. 0: HYPER_DECAY. */
 	float decay;
 };
 
@@ -113,16 +115,17 @@ int model_config_set(struct model_config *c, struct hyperparameters *r, const ch
 
 /* Returns the number of floats of one attention head. */
 uint32_t model_head_size(const struct model_config *c);
-/* Returns the radians by which position 1 turns pair i < D / 2 of a head, with RoPE scaling. */
+/* Returns the angle in radians by which each position turns pair i < D / 2 of a head, with RoPE
+ * scaling. */
 double model_frequency(const struct model_config *c, size_t i);
 /* Computes the cosines and sines (T, D / 2) of rotary positions 0 .. T - 1 in double precision. */
 void model_angles(const struct model_config *c, size_t positions, float *cosines, float *sines);
 
-/* Lets the learning rate's schedule end with the training, after `iterations` iterations (0:
- * unknown), of which `done` are done. The end of a cosine or linear schedule can be set only before
- * the first iteration, because all its rates depend on the end. The end of WSD can be changed until
- * its decay has begun. A decay that should have begun earlier takes the iterations that are
- * left. */
+/* Ends the learning rate's schedule with the training. iterations: length of the training, 0:
+ * unknown; done: iterations that are done. All rates of a cosine or linear schedule depend on its
+ * end, so its end is set only if it has none and no iteration is done. The end of a WSD schedule is
+ * set until its decay has begun. If the decay should already have begun for the new end, it takes
+ * the iterations that are left. */
 void hyper_end_with(struct hyperparameters *r, uint64_t done, uint64_t iterations);
 const char *hyper_schedule_name(const struct hyperparameters *r);
 /* Returns the last iteration before the rate begins to fall; UINT64_MAX: it never falls. */
@@ -130,16 +133,16 @@ uint64_t hyper_decay_begin(const struct hyperparameters *r);
 /* Returns the learning rate of iteration t, counted from 1. It depends on t and the hyperparameters
  * alone, and stays the same after the hyperparameters' last iteration. */
 float hyper_lr(const struct hyperparameters *r, uint64_t t);
-/* Returns the position in the text after `position` microbatches of the hyperparameters `was`,
- * counted in microbatches of `now`, which may have another number of tokens. The position is
- * rounded up, so that no text is read twice. */
+/* A training continues with `now` after `position` microbatches of `was`, whose microbatches may
+ * have another number of tokens. Returns the place in the text in microbatches of `now`, rounded
+ * up, so that no text is read twice. */
 uint64_t hyper_position(const struct hyperparameters *was, const struct hyperparameters *now,
 			uint64_t position);
-/* Returns the factor of the summed gradient: 1 / divisor, reduced if the norm of the averaged
- * gradient, sqrt(sum_squares) / divisor, exceeds r->clip. */
+/* Returns the factor by which summed gradients are multiplied. It is 1 / divisor, which averages
+ * them, and is smaller if the average's norm, sqrt(sum_squares) / divisor, would exceed r->clip. */
 float hyper_scale(const struct hyperparameters *r, double sum_squares, double divisor);
-/* Returns the factor of a stage's summed gradient: `scale` divided by the stage's visits, or
- * `scale` itself if these are 0 or not given. */
+/* Returns the factor of one stage's summed gradient: `scale` divided by the stage's visits. Returns
+ * `scale` itself if `visits` has no number for the stage, or 0. */
 float hyper_stage_scale(float scale, const struct stage_visits *visits, uint32_t stage);
 
 #endif

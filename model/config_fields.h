@@ -25,7 +25,7 @@ struct fields {
 
 extern const struct fields model_fields, hyper_fields;
 
-/* Returns the field's name without that of the struct that contains it. */
+/* Returns the last part of the field's name, without the name of the enclosing struct. */
 const char *field_name(const struct field *f);
 double field_value(const struct field *f, const void *object);
 /* Returns the number with the fewest digits that reads back as the same float. */

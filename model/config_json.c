@@ -1,5 +1,5 @@
-/* Reads and prints a model and its hyperparameters as JSON, from the table of fields that is also
- * used to check them, so that reading, printing and checking cannot differ. */
+/* Reads and prints a model and its hyperparameters as JSON. One table of fields drives reading,
+ * printing and checking, so that the three cannot differ. */
 #include "model/config.h"
 
 #include <errno.h>

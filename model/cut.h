@@ -27,21 +27,21 @@ struct stage_layers {
 int stage_layers_parse(struct stage_layers *out, const char *option, const char *text,
 		       struct error *err);
 
-/* Cuts the model into stages with these numbers of layers, and sets n_stages. If the numbers are
- * those of an equal cut, the config is the same as with n_stages alone, and so are the bytes of its
- * documents. cut->n == 0: leaves the model as it is. -EINVAL: the stages have another number of
- * layers together than the model; the message begins with `option`, and c is unchanged. */
+/* Cuts the model into stages with these numbers of layers, and sets n_stages. An equal cut is
+ * always stored as n_stages alone, so that equal models have equal configs and documents. cut->n ==
+ * 0: leaves the model as it is. -EINVAL: the numbers do not add up to the model's layers; the
+ * message begins with `option`, and c is unchanged. */
 int model_cut(struct model_config *c, const struct stage_layers *cut, const char *option,
 	      struct error *err);
 /* Cuts the model into n_stages stages, as equally as possible. A model that already has n_stages
  * stages keeps its cut. */
 void model_cut_equally(struct model_config *c, uint32_t n_stages);
-/* Checks c->stage_layers against the other fields. -EINVAL: they contradict each other. */
+/* Checks c->stage_layers against the other fields. -EINVAL: the fields contradict each other. */
 int model_cut_check(const struct model_config *c, struct error *err);
 
-/* Checks that stages can start as copies of trained ones (--stack, --recipe). -EINVAL: stage 0,
- * which is always trained, has no layers to copy. An equal cut into one more stage than layers is
- * accepted: stages that would copy stage 0 then keep their first weights. */
+/* Checks that new stages can start as copies of trained ones (--stack, --recipe). -EINVAL: stage 0,
+ * which is always trained, has no layers to copy. One case is accepted all the same, an equal cut
+ * into one more stage than layers: stages that would copy stage 0 then keep their first weights. */
 int model_cut_check_stack(const struct model_config *c, struct error *err);
 
 /* Return the first layer of a stage, and its number of layers. */
@@ -53,8 +53,8 @@ double model_stage_work(const struct model_config *c, uint32_t stage);
 /* Writes the numbers of layers of all stages as "0,5,3" (STAGE_LAYERS_TEXT). For a model of more
  * than ROUTE_HOPS stages, writes "". */
 void model_cut_format(const struct model_config *c, char *out);
-/* Adds ", layers 0,5,3" to the text, whose buffer has `room` bytes, if the stages are unequal and
- * all of it fits. */
+/* If the stages are unequal, appends ", layers 0,5,3" to the text. Appends nothing if the buffer of
+ * `room` bytes is too small. */
 void model_cut_append(const struct model_config *c, char *text, size_t room);
 
 #endif

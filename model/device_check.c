@@ -72,7 +72,7 @@ double device_check_furthest(struct trainer *device, struct trainer *cpu, uint32
 				difference += d * d;
 				size += (double)c[k] * (double)c[k];
 			}
-			/* fmax would drop a NaN. */
+			/* NaN must remain NaN, but fmax would return the other number. */
 			difference = sqrt(difference / (size + 1e-300));
 			worst = difference > worst || isnan(difference) ? difference : worst;
 		}

@@ -1,5 +1,5 @@
 /* device_check.h - computes one microbatch of a small model on a device, and compares it with the
- * CPU's. It shows that the driver, the kernels and the library of products work together. */
+ * CPU's. This shows that the driver, the kernels and the library of products work together. */
 #ifndef MODEL_DEVICE_CHECK_H
 #define MODEL_DEVICE_CHECK_H
 

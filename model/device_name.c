@@ -1,5 +1,5 @@
-/* Parses and prints device names. Written by hand, because the later parts depend on the kind of
- * device. */
+/* Parses and prints device names. The parser has no table, because the parts after the first depend
+ * on the kind of device. */
 #include "model/device_name.h"
 
 #include <errno.h>

@@ -23,10 +23,10 @@ struct device_name {
 
 /* Reads a name; NULL is "cpu". -EINVAL: the text is not a name. */
 int device_name_parse(struct device_name *out, const char *text, struct error *err);
-/* Prints the name as reports show it. */
+/* Prints the name in the form that reports use. */
 void device_name_print(const struct device_name *n, char text[DEVICE_NAME_SIZE]);
-/* Returns true if two descriptions of devices (`text` of struct stage_device, stage.h) are equal
- * except for a GPU's number. */
+/* Compares the text of two devices (struct stage_device, stage.h). Returns true if they are equal,
+ * apart from the number of a GPU. */
 bool device_texts_alike(const char *a, const char *b);
 
 #endif

@@ -30,8 +30,8 @@ uint64_t hash_bytes(const void *data, size_t bytes);
 uint64_t hash_floats(const float *x, size_t n); /* returns the hash of the floats' bits */
 /* Computes the digests (hash_leaves(bytes), HASH_DIGEST) of the leaves of the data. */
 void hash_digests(unsigned char *digests, const void *data, size_t bytes);
-/* Returns the hash for digests (hash_leaves(bytes), HASH_DIGEST) that another device or function
- * has computed. */
+/* Returns the hash of `bytes` bytes whose digests (hash_leaves(bytes), HASH_DIGEST) another device
+ * or function has computed. */
 uint64_t hash_root(const unsigned char *digests, uint64_t bytes);
 
 /* Computes the hash of bytes that arrive in parts of any length. */

@@ -1,8 +1,8 @@
 /* shape.c - counts the work and the memory of a model's layers.
  *
- * The memory is that of the arrays which model/cuda/stage_cuda.c and model/slots.h place in a GPU's
- * memory. Changes in these files have to be repeated here; shape_test compares the results with the
- * memory of real stages. */
+ * The memory is the size of the arrays that model/cuda/stage_cuda.c and model/slots.h place in a
+ * GPU's memory. A change in those files has to be repeated here; shape_test compares the results
+ * with the memory of real stages. */
 #include "model/shape.h"
 
 enum {
@@ -27,7 +27,8 @@ static double count_layer(const struct model_config *c)
 	return dim * packed_of(c) + dim * dim + 3 * dim * c->ffn_dim + 2 * dim;
 }
 
-/* Returns the bytes of the arrays of a layer that a slot has, for one token (RECOMPUTE_NORMS). */
+/* Returns the bytes for one token of the arrays of one layer that each slot has of its own with
+ * RECOMPUTE_NORMS. */
 static double layer_bytes(const struct model_config *c, double real)
 {
 	double reals = packed_of(c) + c->dim + 2.0 * c->ffn_dim;
@@ -42,7 +43,7 @@ static double scratch_bytes(const struct model_config *c, double real)
 	return real * reals + FLOAT * (c->dim + (double)c->n_heads);
 }
 
-/* Counts work and memory. real: bytes of a number of an activation. */
+/* Computes the work and the memory. real: bytes of one number of an activation. */
 static void count(const struct model_config *c, const struct hyperparameters *r, double real,
 		  struct model_shape *out)
 {
@@ -60,7 +61,8 @@ static void count(const struct model_config *c, const struct hyperparameters *r,
 		.head_flop = 2 * tokens * table,
 		.activation_bytes = FLOAT * tokens * dim,
 		.kept_bytes = { tokens * layer_bytes(c, real), FLOAT * tokens * dim },
-		/* Includes one more layer's arrays, for passes that keep no activations. */
+		/* The second term is one more layer's arrays, for passes that keep no
+		 * activations. */
 		.scratch_bytes = tokens * (scratch_bytes(c, real) + layer_bytes(c, real)),
 		.end_scratch_bytes = FLOAT * tokens * (dim + 4),
 		.logits_bytes = (FLOAT + real) * tokens * c->vocab,

@@ -5,12 +5,12 @@
 #include "base/model_shape.h"
 #include "model/config.h"
 
-/* Counts work and memory from the model's dimensions and the configured microbatch. The caller has
- * checked both. */
+/* Computes work and memory from the model and the configured microbatch. The caller has checked c
+ * and r. */
 void model_shape_of(const struct model_config *c, const struct hyperparameters *r,
 		    struct model_shape *out);
-/* Does the same for an agent that computes in fp32 and has one memory for everything. A sum under
- * way, and a standby copy of another stage, are part of its needs. */
+/* Computes work and memory for an agent in fp32 that has one memory for everything. The needs then
+ * include the arrays for a sum under way and a standby copy of another stage. */
 void model_shape_in_fp32(const struct model_config *c, const struct hyperparameters *r,
 			 struct model_shape *out);
 

@@ -12,9 +12,9 @@
 #include "model/backend.h"
 
 /* The arrays of a layer's forward pass that its backward pass needs. The level of recomputation
- * decides which of these arrays each slot has for itself. RECOMPUTE_NONE: all. RECOMPUTE_NORMS: all
- * except xn1, xn2 and h, which are in scratch memory. RECOMPUTE_BLOCK: only x; all slots share one
- * set of the other arrays. */
+ * decides which of these arrays each slot has for itself. RECOMPUTE_NONE: all arrays.
+ * RECOMPUTE_NORMS: all except xn1, xn2 and h, which are in scratch memory. RECOMPUTE_BLOCK: only x;
+ * all slots share one set of the other arrays. */
 struct saved_layer {
 	float *x;     /* (R, C) input of the layer */
 	real *xn1;    /* (R, C) output of the first norm */
@@ -49,8 +49,8 @@ static inline float *carve_floats(struct carver *c, size_t n)
 	return carve_array(c, n, sizeof(float));
 }
 
-/* Places one layer's arrays. xn and h: scratch arrays, used if the slot has no such arrays of its
- * own. width: bytes of a `real`. */
+/* Places the arrays of one layer. xn, h: scratch arrays, for a slot without such arrays of its own.
+ * all: the slot has its own xn1, xn2 and h. width: bytes of a `real`. */
 static inline struct saved_layer carve_layer(struct carver *c, const struct stage_layout *l,
 					     size_t width, real *xn, real *h, bool all)
 {
@@ -73,9 +73,9 @@ static inline struct saved_layer carve_layer(struct carver *c, const struct stag
 	};
 }
 
-/* Lays out the activations of every slot and layer in `saved` (slots, n_layers), and after them
- * those of one layer for passes that keep nothing, such as validation. With RECOMPUTE_BLOCK, all
- * layers keep only their input and share the last layer's other arrays. */
+/* Places the activations of every slot and layer in `saved` (slots, n_layers). One more entry at
+ * the end is for passes that keep nothing, such as validation. With RECOMPUTE_BLOCK, a layer has
+ * only its input for itself, and uses the other arrays of this last entry. */
 static inline void carve_slots(struct carver *c, const struct stage_layout *l, size_t width,
 			       real *xn, real *h, struct saved_layer *saved)
 {

@@ -20,17 +20,19 @@
 #include "model/tensor.h"
 
 enum {
-	STATE_COUNT = 3,      /* number of arrays of a state: weights and two moments */
-	/* A stage of 100 GB is cleared, or pinned, in a fraction of this time. A process whose
-	 * driver hangs keeps the others for no longer. */
+	STATE_COUNT = 3, /* number of arrays of a state: weights and two moments */
+	/* Time limit of waiting for another process that is making a stage. To clear or pin 100 GB
+	 * takes a fraction of this time. A process whose driver hangs therefore delays others no
+	 * longer than this. */
 	TURN_WAIT_MS = 60000,
-	/* Below this number of weights, starting threads takes longer than it saves. */
+	/* For fewer weights than this, one thread draws them, because starting threads would take
+	 * longer than they save. */
 	DRAW_ALONE = 1 << 20,
 };
 
 struct stage {
 	struct stage_layout layout;
-	/* Table of all tensors of the model, into which the layout points. */
+	/* Table of all tensors of the model. layout.tensors points into it. */
 	struct tensor_table table;
 	const struct backend *backend;
 	void *self;
@@ -205,8 +207,8 @@ uint32_t stage_gpus(void)
 	return device_count();
 }
 
-/* Drawing the initial weights with several threads. A tensor's numbers depend only on its name and
- * the seed, not on the device, the number of stages or the thread. */
+/* State of the threads that draw the initial weights. A tensor's numbers depend only on its name
+ * and the seed, not on the device, the number of stages or the thread. */
 struct draw {
 	const struct stage_layout *layout;
 	uint64_t seed;
@@ -266,8 +268,9 @@ static int set_initial_weights(struct stage *s, uint64_t seed, struct error *err
 	return rc;
 }
 
-/* Lets the backend compare its need with the free memory and take it, one process at a time: agents
- * of a machine start together, and each would see memory as free that another is about to take. */
+/* Lets the backend compare its need with the free memory and allocate it, in one process at a time.
+ * Agents of a machine start together, and without turns each would count memory as free that
+ * another agent is about to allocate. */
 static int make_in_turn(struct stage *s, struct error *err)
 {
 	int turn = turn_begin(TURN_WAIT_MS);
@@ -609,8 +612,8 @@ void stage_put_state(struct stage *s, size_t at, size_t n, const float *const st
 	s->backend->put_state(s->self, at, n, state);
 }
 
-/* Gives the arrays of `from` where `to` can read them. Between GPUs of one process, a copy does not
- * pass through the machine's memory. */
+/* Gives the arrays of `from` in memory that `to` can read. If both are of one backend, these are
+ * the arrays on the device, so a copy between GPUs does not pass through host memory. */
 static void lend_state(struct stage *to, struct stage *from, const float *state[STATE_COUNT])
 {
 	for (int k = 0; k < STATE_COUNT; k++)

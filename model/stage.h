@@ -1,7 +1,7 @@
 /* stage.h - one stage of a model: forward, loss, backward, step.
  *
  * A stage adds to the residual stream, so stages may be skipped or exchanged: the caller
- * decides which stages a microbatch visits. Stage 0 starts it (tokens in) and ends it (the
+ * decides which stages a microbatch visits. Stage 0 starts the stream (tokens in) and ends it (the
  * loss).
  *
  *     stage 0          stages on the path            stage 0
@@ -41,11 +41,11 @@ enum { STAGE_DEVICE_SIZE = 128, STAGE_BUS_SIZE = 32 };
 
 struct stage; /* opaque */
 
-/* The part of a layer's forward pass that is not kept for its backward pass but computed again
- * there. On the CPU, all levels give the same bits. */
+/* The part of a layer's forward pass that the backward pass computes again, because its results
+ * were not kept. On the CPU, all levels give the same bits. */
 enum recompute {
 	/* Computes the outputs of norms and of the activation function again, which takes little
-	 * time. */
+	 * time, and keeps all other arrays. */
 	RECOMPUTE_NORMS,
 	RECOMPUTE_NONE,
 	RECOMPUTE_BLOCK, /* computes everything except the layer's input again: a third more work */
@@ -55,21 +55,22 @@ enum recompute {
 };
 
 struct stage_options {
-	uint32_t slots;     /* number of microbatches whose activations can be kept at a time */
+	uint32_t slots;     /* number of microbatches whose activations the stage can keep */
 	uint32_t batch;     /* number of sequences in a microbatch, B */
 	uint32_t sequence;  /* number of tokens in a sequence, T <= context */
 	uint32_t threads;   /* number of threads; 0 and 1: only the caller's thread */
 	uint64_t seed;      /* seed of the initial weights */
 	const char *device; /* name of the device (device_name.h); NULL: "cpu" */
 	enum recompute recompute;
-	/* The stage is a copy: it is stepped by given gradients, hashed and copied, and computes no
-	 * microbatch. It has no gradient and no memory for passes, so passes, stage_zero_gradient
-	 * and stage_gradient_squares give -EINVAL, and stage_gradient must not be called. */
+	/* The stage is a standby copy: it is stepped by given gradients, hashed and copied, and
+	 * computes no microbatch. It has no gradient and no memory for passes. Passes,
+	 * stage_zero_gradient and stage_gradient_squares therefore return -EINVAL, and
+	 * stage_gradient must not be called. */
 	bool only_steps;
 	bool without_weights; /* the weights stay 0, because the caller sets a saved state */
-	/* The caller reads the gradient in each iteration (stage_gradient), so a GPU's stage takes
-	 * pinned memory for it at once. Otherwise an array gets pinned memory when it is first
-	 * asked for. */
+	/* The caller reads the gradient in each iteration (stage_gradient), so a GPU's stage
+	 * allocates pinned memory for the gradient at the start. For other arrays, pinned memory is
+	 * allocated when the caller first asks for the array. */
 	bool sums_on_host;
 	/* Limit of the stage's memory on the machine, bytes; 0: the free memory. Memory on a GPU is
 	 * limited only by the free memory of the GPU. */
@@ -134,8 +135,8 @@ int stage_logits(struct stage *s, const float *in, float *logits);
 int stage_backward(struct stage *s, uint32_t slot, const float *grad_out, float *grad_in,
 		   bool count);
 
-/* A task of a microbatch: one of the three passes above, with its input and output in the bytes in
- * which they travel. */
+/* A task of a microbatch: one of the three passes above. Input and output are encoded, as they
+ * travel between nodes. */
 struct stage_task {
 	enum task_kind kind; /* TASK_FORWARD, TASK_LOSS or TASK_BACKWARD */
 	uint32_t slot;
@@ -147,41 +148,42 @@ struct stage_task {
 	struct codec in_codec, out_codec;
 	float loss; /* output of TASK_LOSS */
 	/* ---- copies beside the computation, if stage_takes_encoded ---- */
-	/* Numbers, unique in the process, of this input and of the input that the next task will
-	 * probably have; 0: none. `next` is copied to the device while this task computes. The next
-	 * task may still have another input. */
+	/* Numbers, unique in the process, of this task's input and of the input that the next task
+	 * will probably have; 0: none. The input `next` is copied to the device while this task
+	 * computes. If the next task has a different input after all, this copy is not used. */
 	uint64_t in_number, next_number;
 	const void *next;
 	struct codec next_codec;
-	/* The output is given as `output` instead of `out`: it leaves the device while the next
-	 * task computes. */
+	/* True: the caller gets the output as `output` and not in `out`, and the output leaves the
+	 * device while the next task computes. */
 	bool leaves;
-	struct stage_output *output; /* given */
+	struct stage_output *output; /* set by the task if `leaves` */
 };
 
-/* An output on its way from the device. Any thread may collect or drop it, once, also after
- * stage_free. The stage has room for two; a third one completes the oldest first. */
+/* An output on its way from the device. Any thread may collect it or drop it, once, even after
+ * stage_free. A stage has room for two outputs; a third output first completes the oldest. */
 struct stage_output; /* opaque */
 /* Waits for the output, writes its bytes (codec_bytes) to `to`, and frees the output. -EIO: the
- * device has failed; -ENOMEM: the stage is gone, and had no memory to keep the output. */
+ * device has failed. -ENOMEM: the stage needed the output's buffer or was freed, and there was no
+ * memory to keep the bytes. */
 int stage_output_collect(struct stage_output *o, void *to, struct error *err);
 void stage_output_drop(struct stage_output *o); /* NULL is allowed */
 
 /* Returns true if the stage decodes and encodes on its device, so that only encoded bytes are
- * copied to and from the device. Other stages take and give fp32 only. The bits are those of
- * codec_decode and codec_encode. */
+ * copied to and from the device. Other stages accept only fp32. The results have the same bits as
+ * those of codec_decode and codec_encode. */
 bool stage_takes_encoded(const struct stage *s);
-/* Runs a task. Errors as the pass's; -EINVAL also if the stage takes fp32 only. The numbers are not
- * checked: bytes from outside need codec_is_plausible first. */
+/* Runs a task. Errors are those of the task's pass; -EINVAL also if the stage accepts only fp32.
+ * The numbers are not checked: bytes from outside need codec_is_plausible first. */
 int stage_run(struct stage *s, struct stage_task *t);
 
 /* Frees a slot: a backward pass there is refused until the next forward pass. */
 void stage_release(struct stage *s, uint32_t slot);
 
-/* Allocates memory for one activation, where the stage's passes can reach it fastest: device memory
- * on a GPU. It is meant for activations that go from stage to stage in one process and that the
- * caller does not read. The memory is not cleared. NULL if memory runs out. The caller frees it
- * before it frees the stage. */
+/* Allocates memory for one activation that stays in this process. The memory is where the stage's
+ * passes reach it fastest, which on a GPU is device memory. It is meant for activations that go
+ * from stage to stage and that the caller does not read. The memory is not cleared. NULL if memory
+ * runs out. The caller frees the memory before the stage. */
 float *stage_room(struct stage *s, struct error *err);
 void stage_room_free(struct stage *s, float *room); /* NULL is allowed */
 /* Replaces the activation in memory from stage_room by the numbers that its receiver would decode.
@@ -216,11 +218,10 @@ size_t stage_activation(const struct stage *s);
 const struct tensor *stage_tensors(const struct stage *s, size_t *n);
 
 /* The flat arrays (P), in the order of tensor.h: for sums between replicas, transfers and
- * checkpoints. On a device the call copies the array to host memory first, and the numbers are
- * good until the stage's next backward, loss or step, or until its state is replaced
- * (stage_put_state, stage_copy_state, stage_stack). After writing through such a pointer call
- * stage_changed, which copies the requested arrays back to the device (on the CPU it does
- * nothing). */
+ * checkpoints. On a device the call copies the array to host memory first. The numbers are valid
+ * until the stage's next backward, loss or step, or until its state is replaced (stage_put_state,
+ * stage_copy_state, stage_stack). A caller that has written to an array must call stage_changed,
+ * which copies all requested arrays back to the device. On the CPU stage_changed does nothing. */
 float *stage_weights(struct stage *s);
 float *stage_gradient(struct stage *s);
 float *stage_moment1(struct stage *s);
@@ -233,8 +234,8 @@ double stage_sum_squares(const float *g, size_t n);
 /* Adds `from` to `to`, element by element, in order. */
 void stage_add(float *to, const float *from, size_t n);
 
-/* Computes stage_sum_squares of the stage's gradient on the device. On a GPU the order of additions
- * is another one, but always the same. */
+/* Computes stage_sum_squares of the stage's gradient on the device. A GPU adds in a different order
+ * than the CPU, but always in the same one. */
 int stage_gradient_squares(struct stage *s, double *sum);
 /* Makes step number t (from 1) of AdamW with gradient * scale. gradient: (P) in host memory;
  * NULL: the stage's own gradient on its device, which stays unchanged. If a gradient is given, the
@@ -244,7 +245,7 @@ int stage_step(struct stage *s, const float *gradient, float scale, const struct
 	       uint64_t t);
 
 /* Copies elements [at, at + n) of the weights and of both moments to the caller's arrays (n each;
- * NULL: none). Unlike stage_weights and the like, the call takes no memory that lasts. */
+ * NULL: none). Unlike stage_weights and the like, the call does not keep memory for a copy. */
 void stage_get_state(struct stage *s, size_t at, size_t n, float *const state[3]);
 /* Replaces elements [at, at + n) of the weights and of both moments by the given arrays (n
  * each; NULL: these stay). */

@@ -16,16 +16,16 @@ struct trainer {
 	uint32_t n;            /* number of stages */
 	struct stage **stages; /* (n) the stages */
 	uint32_t *visits;      /* (n) number of microbatches of each stage since the last step */
-	float **x;             /* (n) activation after each stage of a path */
+	float **x;             /* (n) activation after each stage of the path */
 	float *grad[2];
 	struct codec activation_codec, gradient_codec;
 	struct sum_codec *sum_codecs; /* (n) codecs of the sums; NULL: fp32 */
 };
 
-/* Compares the memory that all stages need for their weights, gradients and moments with the free
- * memory of the device, because making a stage fills its memory at once. Each stage compares its
- * whole need again, with its activations. The limit of o is that of the machine's memory, of which
- * a GPU's stages take little. */
+/* Checks that the device has memory for the weights, gradients and moments of all stages together,
+ * before the first stage fills its memory. Each stage later checks its whole need, including
+ * activations. o->memory_bytes limits the machine's memory, so it is not used for stages on a GPU,
+ * which take little of it. */
 static int check_memory(const struct model_config *c, const struct stage_options *o,
 			struct error *err)
 {
@@ -243,7 +243,7 @@ int trainer_microbatch(struct trainer *t, const uint32_t *path, size_t n, const 
 	return 0;
 }
 
-/* Returns the divisor of stage i's summed gradient. */
+/* Returns the number by which stage i's summed gradient is divided. */
 static double gradient_divisor(const struct trainer *t, uint32_t i, enum grad_norm by)
 {
 	uint32_t n = by == GRAD_NORM_VISITS ? t->visits[i] : t->visits[0];
@@ -251,7 +251,7 @@ static double gradient_divisor(const struct trainer *t, uint32_t i, enum grad_no
 	return n ? n : 1;
 }
 
-/* Rounds each stage's gradient as a stage with one replica does. Encoding a rounded sum again
+/* Rounds each stage's gradient as a stage with one replica does. Rounding a rounded sum again
  * changes nothing. */
 static int round_sums(struct trainer *t)
 {
@@ -265,8 +265,8 @@ static int round_sums(struct trainer *t)
 	return rc;
 }
 
-/* Computes the norm of the whole model's gradients, each divided by its stage's divisor. Then every
- * stage steps with the same factor of clipping. */
+/* Averages each stage's gradient by the stage's own divisor, and computes the norm of these
+ * averages over the whole model. All stages are then clipped by the same factor. */
 int trainer_step(struct trainer *t, uint64_t iteration, enum grad_norm by, double *norm)
 {
 	struct adamw h = t->hyper.adamw;

@@ -1,7 +1,7 @@
 /* trainer.h - trains a whole model in one process, one microbatch at a time.
  *
  * The trainer runs the same stages in the same order as agents do, without the network. `skippipe
- * train` uses it, and so does `skippipe verify`, which recomputes a recorded run.
+ * train` uses the trainer, and so does `skippipe verify`, which recomputes a recorded run.
  */
 #ifndef MODEL_TRAINER_H
 #define MODEL_TRAINER_H
@@ -17,12 +17,12 @@
 
 struct trainer; /* opaque */
 
-/* The divisor of a stage's summed gradient: the number of microbatches of the iteration, or of
- * those that visited the stage. */
+/* The number by which a stage's summed gradient is divided: all microbatches of the iteration, or
+ * only those that visited the stage. */
 enum grad_norm { GRAD_NORM_MICROBATCHES, GRAD_NORM_VISITS };
 
-/* Makes a trainer. o->slots is ignored. o->memory_bytes limits each stage, and the weights,
- * gradients and moments of all stages together. Errors as for stage_new. */
+/* Makes a trainer. o->slots is ignored. o->memory_bytes limits each stage by itself, and also the
+ * sum over all stages of weights, gradients and moments. Errors as for stage_new. */
 int trainer_new(struct trainer **out, const struct model_config *c, const struct hyperparameters *r,
 		const struct stage_options *o, struct error *err);
 void trainer_free(struct trainer *t); /* NULL is allowed */
@@ -45,8 +45,8 @@ enum recompute trainer_recompute(const struct trainer *t);
 const char *trainer_failure(const struct trainer *t);
 
 /* Runs one microbatch, (B, T) tokens and targets, through stage 0 and then the stages of path (n):
- * forward, loss, backward. Adds its gradients to those of earlier microbatches. -EINVAL: the path
- * contains stage 0 or a stage that does not exist. */
+ * forward, loss, backward. Adds the microbatch's gradients to the gradients of earlier
+ * microbatches. -EINVAL: the path contains stage 0 or a stage that does not exist. */
 int trainer_microbatch(struct trainer *t, const uint32_t *path, size_t n, const int32_t *tokens,
 		       const int32_t *targets, float *loss);
 /* Computes only the loss of a microbatch, without gradients. */

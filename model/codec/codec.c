@@ -12,7 +12,8 @@
 #include "model/tensor.h"
 #include "model/vector/vector.h"
 
-/* No computation of a training gives numbers of this size or more. */
+/* Numbers of a real training are smaller than this. A tensor from outside with a larger number is
+ * refused. */
 static const float absurd = 1e9f;
 
 enum { CHECKED = 1024 }; /* number of floats that are checked together */
@@ -99,8 +100,8 @@ static bool floats_are_plausible(const unsigned char *from, size_t n)
 	return true;
 }
 
-/* Returns true if n numbers in bf16, `stride` bytes apart, are smaller than `most` in magnitude,
- * and if none is negative. may_be_negative: negative numbers are allowed. */
+/* Returns true if n bf16 numbers, `stride` bytes apart, are all smaller than `most` in magnitude.
+ * Unless may_be_negative, a negative number also makes the result false. */
 static bool halves_are_plausible(const unsigned char *from, size_t stride, size_t n, float most,
 				 bool may_be_negative)
 {
@@ -127,7 +128,8 @@ bool codec_is_plausible(const struct codec *c, const void *from, size_t n)
 		return floats_are_plausible(from, n);
 	if (c->format == FORMAT_BF16)
 		return halves_are_plausible(from, sizeof(uint16_t), n, absurd, true);
-	/* No code is larger than 2^(bits - 1), so the scales bound the numbers. */
+	/* A code is at most 2^(bits - 1), so a limit on the scales also limits the decoded
+	 * numbers. */
 	return halves_are_plausible(from, FORMAT_SCALE_BYTES, c->channels, absurd, true) &&
 	       halves_are_plausible((const unsigned char *)from + means,
 				    tensor_format_bytes(c->format, c->group, c->group),
@@ -135,7 +137,7 @@ bool codec_is_plausible(const struct codec *c, const void *from, size_t n)
 				    absurd / (float)(1 << (bits - 1)), false);
 }
 
-/* ---- what the receiver gets ---- */
+/* ---- rounding to the numbers that a receiver decodes ---- */
 
 int codec_round(const struct codec *c, float *x, size_t n)
 {
@@ -174,7 +176,7 @@ double codec_snr_db(const struct codec *c, const void *encoded, const float *x, 
 
 /* ---- sums ---- */
 
-/* The part of one tensor that lies within a given range of the stage's parameters. */
+/* The numbers of one tensor that lie within a given range of the stage's parameters. */
 struct part {
 	size_t from, n;
 };
@@ -184,7 +186,7 @@ struct codec codec_of_sum(const struct sum_codec *c)
 	return (struct codec){ c->format, FORMAT_SUM_GROUP, 0 };
 }
 
-/* Gives the part that begins at `from`. It ends with its tensor, or at `end`. */
+/* Returns the part from `from` to the end of its tensor, or to `end` if that comes first. */
 static struct part part_at(const struct sum_codec *c, size_t from, size_t end)
 {
 	size_t low = 0, high = c->n;
@@ -305,7 +307,7 @@ int sum_codecs_new(struct sum_codec **out, const struct model_config *model,
 	if (rc)
 		return rc;
 	codecs = alloc_array(model->n_stages, sizeof(codecs[0]));
-	/* This array is owned by the codec of stage 0. */
+	/* codecs[0] owns this array, which the codecs of all stages share. */
 	starts = alloc_array(table.n, sizeof(starts[0]));
 	for (uint32_t s = 0; s < model->n_stages; s++)
 		codecs[s] = (struct sum_codec){ .format = format, .starts = starts };

@@ -29,7 +29,7 @@
  *
  *     m = sum over the tokens in ascending order, from +0, / tokens; rounded to bf16;
  *         0 if |m| is below 2^-100; NaN if it is not finite or is 2^126 or more
- *     x - m is what the groups hold; y + m is the decoded number
+ *     the groups encode x - m; y + m is the decoded number
  *
  * Groups with a scale each are used in QSGD (Alistarh et al., 2017) and ZeRO++ (Wang et al., 2023).
  * This codec keeps no state, so a node's death, a join or a skipped stage needs no repair of it.
@@ -54,8 +54,7 @@ struct codec {
 	uint32_t channels;
 };
 
-/* An activation, or its gradient, in the bytes of its codec (codec_bytes). In fp32 these bytes are
- * the floats. */
+/* An encoded activation or gradient, of codec_bytes bytes. In fp32 these bytes are the floats. */
 struct tensor_bytes {
 	void *at;
 	struct codec codec;
@@ -65,9 +64,9 @@ struct codec codec_of_activation(enum tensor_format format, uint32_t channels);
 struct codec codec_of_gradient(enum tensor_format format);
 
 size_t codec_bytes(const struct codec *c, size_t n);
-/* Encodes x (n) to `to` (codec_bytes). If channels is not 0, n is a multiple of it. */
+/* Encodes x (n) to `to` (codec_bytes). If c->channels is not 0, n is a multiple of this number. */
 void codec_encode(const struct codec *c, void *to, const float *x, size_t n);
-/* Decodes `from` (codec_bytes), at any address, to `to` (n). */
+/* Decodes `from` (codec_bytes), which need not be aligned, to `to` (n). */
 void codec_decode(const struct codec *c, float *to, const void *from, size_t n);
 /* Returns true if bytes (codec_bytes) from outside decode to plausible numbers: all finite, none of
  * 2e9 or more, no negative scale. */
@@ -78,8 +77,9 @@ double codec_snr_db(const struct codec *c, const void *encoded, const float *x, 
 /* Replaces x (n) by the numbers that its receiver would decode. -ENOMEM. */
 int codec_round(const struct codec *c, float *x, size_t n);
 
-/* How a stage's summed gradient is encoded, whose slices belong to different nodes. No group
- * crosses the end of a tensor or of a slice: each tensor's part of a slice begins a new group. */
+/* How a stage's summed gradient is encoded. The sum is cut into slices, each for another node. No
+ * group crosses the end of a tensor or of a slice: each tensor's part of a slice begins a new
+ * group. */
 struct sum_codec {
 	enum tensor_format format;
 	const size_t *starts; /* (n) first index of each tensor, ascending; starts[0] is 0 */
@@ -89,7 +89,7 @@ struct sum_codec {
 /* A part of a slice that can be encoded and decoded by itself. */
 struct sum_block {
 	size_t from, n; /* the block has the floats [from, from + n) of the stage, n <= SUM_BLOCK */
-	size_t at;      /* offset of the block's bytes in the encoded slice */
+	size_t at;      /* offset in bytes of this block in the encoded slice */
 };
 enum { SUM_BLOCK = 512 * FORMAT_SUM_GROUP };
 /* Returns how a block is encoded. */
@@ -110,7 +110,8 @@ void sum_codec_slice(size_t floats, uint32_t slices, uint32_t j, size_t *from, s
 /* Replaces x, all floats of a stage, by the numbers that a receiver would decode from its slices.
  * -ENOMEM. */
 int sum_codec_round(const struct sum_codec *c, float *x, size_t floats, uint32_t slices);
-/* Gives the codecs of all stages (n_stages) to the caller (sum_codecs_free). -ENOMEM. */
+/* Makes an array with the codec of each stage (n_stages). The caller frees it with sum_codecs_free.
+ * -ENOMEM. */
 int sum_codecs_new(struct sum_codec **out, const struct model_config *model,
 		   enum tensor_format format, struct error *err);
 void sum_codecs_free(struct sum_codec *codecs); /* NULL is allowed */

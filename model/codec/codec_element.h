@@ -8,13 +8,13 @@
 
 #include <stdint.h>
 
-/* Bits of a float without its sign. Such bits grow with the float's magnitude, and those of NaN are
- * above all others. */
+/* Numbers of this size or more cannot be encoded. This constant is compared with a float's bits
+ * without the sign, which grow with the float's magnitude; the bits of NaN are the largest. */
 #define CODEC_TOO_LARGE 0x7e800000u /* 2^126 */
 #define CODEC_SMALLEST 0x0d80u      /* the number 2^-100 in bf16 */
 #define CODEC_NAN 0x7fc0u           /* NaN in bf16 */
-/* 1.5 * 2^23: adding it to a small number rounds that to an integer, which is then in the lowest
- * bits of the sum. */
+/* 1.5 * 2^23. The sum of this and a small number x has x, rounded to an integer, in its lowest
+ * bits. */
 #define CODEC_ROUNDER 12582912.0f
 #define CODEC_ROUNDER_BITS 0x4b400000u
 
@@ -31,7 +31,7 @@ INLINE_ float codec_float(uint32_t half)
 	return FROM_BITS(half << 16);
 }
 
-/* Returns a group's scale in bf16. largest: bits of the group's largest number, without its
+/* Returns a group's scale in bf16. largest: bits of the group's largest magnitude, without the
  * sign. */
 INLINE_ uint32_t codec_scale(uint32_t largest, unsigned bits)
 {
@@ -43,7 +43,7 @@ INLINE_ uint32_t codec_scale(uint32_t largest, unsigned bits)
 	return half < CODEC_SMALLEST ? 0 : half;
 }
 
-/* Returns the code as an integer in two's complement. The scale must be positive. */
+/* Returns x's code as an integer in two's complement. The scale must be positive. */
 INLINE_ uint32_t codec_code(float x, float scale)
 {
 	return BITS(ADD(DIV(x, scale), CODEC_ROUNDER)) - CODEC_ROUNDER_BITS;

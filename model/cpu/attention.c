@@ -1,5 +1,5 @@
-/* Causal attention on the CPU, one sequence and key/value head at a time, so that threads share
- * nothing and no sum depends on their number. */
+/* Causal attention on the CPU, one sequence and key/value head at a time. Threads therefore share
+ * nothing, and no sum depends on the number of threads. */
 #include "model/cpu/attention.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ size_t attention_items(const struct attention_shape *s)
 	return (size_t)s->batch * s->kv_heads;
 }
 
-/* One head of one sequence: the start of its rows and the distance between them. */
+/* One head of one sequence: the addresses of its rows and the distance between rows. */
 struct head {
 	const struct vector_ops *v;
 	size_t size, length; /* head size D, sequence length T */
@@ -33,9 +33,11 @@ struct head {
 	size_t out_stride;   /* floats between two rows of `out`, and of dout */
 	float scale;
 	const float *q, *k, *values;
-	/* (TILE, TILE) scores, and the gradient of their probabilities. */
+	/* (TILE, TILE) scores, and the gradient of the probabilities that are made of the
+	 * scores. */
 	float *scores, *dp;
-	/* (TILE) for each query: the values of struct vector_ops' running softmax. */
+	/* (TILE) a value for each query: the arguments of softmax_tile, and the dot of
+	 * softmax_tile_backward. */
 	float *most, *sum, *shrink, *dot;
 };
 

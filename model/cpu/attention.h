@@ -1,8 +1,9 @@
 /* attention.h - causal attention with grouped key/value heads, in tiles.
  *
- * Scores are never held for more than TILE x TILE (query, key) pairs: the forward pass has a
- * running softmax over tiles of keys (Milakov and Gimelshein, 2018), and the backward pass computes
- * the scores again from the saved log-sum-exp (FlashAttention, Dao et al., 2022).
+ * No more than TILE x TILE scores, of pairs of a query and a key, are in memory at a time. The
+ * forward pass has a running softmax over tiles of keys (Milakov and Gimelshein, 2018). The
+ * backward pass computes the scores again from the saved log-sum-exp (FlashAttention, Dao et al.,
+ * 2022).
  */
 #ifndef MODEL_CPU_ATTENTION_H
 #define MODEL_CPU_ATTENTION_H

@@ -1,5 +1,5 @@
-/* Computes one token at a time for generating text. A stage would compute all earlier tokens again;
- * the decoder keeps their keys and values. */
+/* Computes one token at a time for generating text. A stage would compute all earlier tokens again
+ * for each token; the decoder keeps the keys and values of earlier tokens. */
 #include "model/cpu/decoder.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
-/* decoder.h - computes one token after another, and keeps the keys and values of earlier tokens.
- *
- * Used to generate text. It reads the stages' weights in host memory and runs in one thread.
+/* decoder.h - computes one token after another to generate text, and keeps the keys and values of
+ * earlier tokens. A decoder reads the stages' weights in host memory and runs in one thread.
  */
 #ifndef MODEL_DECODER_H
 #define MODEL_DECODER_H
@@ -20,8 +19,9 @@ int decoder_new(struct decoder **out, struct stage *const *stages, const uint32_
 		size_t n, uint32_t length, struct error *err);
 void decoder_free(struct decoder *d); /* NULL is allowed */
 
-/* Takes the next token; *logits (vocab) for the one after it stay valid until the next call.
- * -ENOSPC: the decoder has already taken `length` tokens; -EINVAL: no such token. */
+/* Takes the next token, and gives the logits (vocab) of the token after it. *logits stays valid
+ * until the next call. -ENOSPC: the decoder has already taken `length` tokens; -EINVAL: no such
+ * token. */
 int decoder_next(struct decoder *d, int32_t token, const float **logits);
 /* Forgets all taken tokens except the first n. */
 void decoder_rewind(struct decoder *d, uint32_t n);

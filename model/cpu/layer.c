@@ -19,8 +19,8 @@ struct layer_pass {
 	float *out, *dx;
 };
 
-/* Threads get rows in multiples of GRAIN. Only in attention do they divide sequences and heads
- * instead. */
+/* A thread's rows begin at a multiple of GRAIN. In attention, threads divide sequences and heads
+ * instead of rows. */
 enum { GRAIN = 8 };
 
 static void slice_rows(const struct cpu_stage *s, uint32_t part, uint32_t parts, size_t *from,
@@ -117,8 +117,9 @@ void layer_forward(struct cpu_stage *s, uint32_t layer, struct saved_layer *save
 	pool_run(s->pool, forward_ffn, &j);
 }
 
-/* dx -> dh, dgate, dup -> gradient of norm2's output. If the pass counts, also computes h and
- * norm2's output again. With RECOMPUTE_BLOCK the repeated forward pass left the latter in xn2. */
+/* dx -> dh, dgate, dup -> gradient of norm2's output. A pass that also computes gradients of
+ * weights needs h and norm2's output, and computes both again unless the forward pass kept them.
+ * With RECOMPUTE_BLOCK, norm2's output is in xn2 already. */
 static void backward_ffn(void *arg, uint32_t part, uint32_t parts)
 {
 	const struct layer_pass *j = arg;

@@ -1,9 +1,9 @@
 /* onednn.h - hides the differences between oneDNN 2 and 3, which are the arguments of three calls.
  *
  * In version 2 a description of memory is a struct, and an operation is described before its
- * primitive is made. In version 3 both are handles that are made in one call. Statuses are oneDNN's
- * own; outputs are written only on success. A memory object keeps its description, so callers need
- * not keep it.
+ * primitive is made. In version 3 a description of memory is a handle, and one call describes the
+ * operation and makes its primitive description. Statuses are oneDNN's own; outputs are written
+ * only on success. A memory object keeps its description, so callers need not keep it.
  */
 #ifndef MODEL_CPU_ONEDNN_H
 #define MODEL_CPU_ONEDNN_H

@@ -12,8 +12,8 @@
 
 #include "base/alloc.h"
 
-/* Number of looks for new work before a thread sleeps. A layer's work comes in pieces of tens of
- * microseconds: sleeping between two pieces would take longer than a piece, and spinning for long
+/* How often a thread looks for new work before it sleeps. A layer's work comes in pieces of tens of
+ * microseconds. Sleeping between two pieces would take longer than a piece, and spinning for long
  * would take the processor from other programs.
  */
 enum { SPINS = 4000 };

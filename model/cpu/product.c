@@ -1,5 +1,6 @@
-/* Matrix products by oneDNN. fp32 goes through its BLAS interface, bf16 through primitives that
- * are made once for each shape, because making one takes longer than a small product. */
+/* Matrix products by oneDNN: in fp32 through its BLAS interface, in bf16 through primitives. A
+ * primitive is made once for each shape and kept, because making it takes longer than a small
+ * product. */
 #include "model/cpu/product.h"
 
 #include <assert.h>
@@ -109,8 +110,8 @@ int product_limit(const char *set, bool bf16, struct error *err)
 {
 	bool amx = strcmp(set, "amx") == 0, v4 = strcmp(set, "v4") == 0;
 
-	/* oneDNN refuses a limit after its first product. In that case the set that it uses must be
-	 * the one that is wanted. */
+	/* oneDNN refuses a limit after its first product. This function then succeeds only if
+	 * oneDNN already uses the wanted set. */
 	if (strcmp(set, "plain") == 0)
 		dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41);
 	else if (strcmp(set, "v3") == 0)
@@ -132,8 +133,8 @@ void product_describe(bool bf16, char *text, size_t size)
 	long l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
 	int n = snprintf(text, size, "oneDNN %d.%d.%d", v->major, v->minor, v->patch);
 
-	/* Names the size of the cache, because in bf16 it determines oneDNN's blocks and therefore
-	 * the order of sums. */
+	/* In bf16 the size of the L2 cache determines oneDNN's blocks, and with them the order of
+	 * sums, so the text names this size. */
 	if (bf16 && n > 0 && (size_t)n < size)
 		snprintf(text + n, size - (size_t)n, " L2 %ld KiB", l2 / 1024);
 }
@@ -278,8 +279,8 @@ static bool product_bf16(struct product_thread *t, const struct shape *s, const 
 static void run_product(struct product_thread *t, const struct shape *s, const float *a,
 			size_t lda, const float *b, size_t ldb, float *c)
 {
-	/* Otherwise oneDNN would divide the work among OpenMP's threads. The setting applies to the
-	 * calling thread only.
+	/* Without this call, oneDNN would divide the work among OpenMP's threads. The setting
+	 * applies to the calling thread only.
 	 */
 	omp_set_num_threads(1);
 	if (!t || !product_bf16(t, s, a, lda, b, ldb, c))

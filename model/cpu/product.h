@@ -1,9 +1,9 @@
-/* product.h - matrix products, by oneDNN, in the calling thread alone.
+/* product.h - matrix products by oneDNN, in the calling thread alone.
  *
- * Row-major; ld* are floats between rows. beta 0 overwrites c, 1 adds to it. M, N, K > 0.
- * With a product_thread, the factors are rounded to bf16 and their products summed in fp32, by
- * oneDNN's matmul primitives, which are made once for each shape and kept. Without it (NULL),
- * everything is in fp32.
+ * Row-major; ld* are floats between rows. beta 0 overwrites c, 1 adds to c. M, N, K > 0. With a
+ * product_thread, the factors are rounded to bf16 and their products summed in fp32. oneDNN's
+ * matmul primitives for this are made once for each shape and kept. Without a product_thread
+ * (NULL), everything is in fp32.
  */
 #ifndef MODEL_CPU_PRODUCT_H
 #define MODEL_CPU_PRODUCT_H
@@ -13,12 +13,12 @@
 
 #include "base/error.h"
 
-struct product_thread; /* opaque: what one thread keeps for products in bf16 */
+struct product_thread; /* opaque: the primitives and buffers of one thread for products in bf16 */
 
 bool product_has_bf16(void); /* returns true if this CPU has instructions for products in bf16 */
-/* Limits oneDNN to an instruction set (device_name.h) for the whole process; without a limit it
- * uses the best that the CPU has. oneDNN allows this only before its first use. -EBUSY: it uses
- * another set already. -ENOTSUP: this CPU lacks the set. */
+/* Limits oneDNN to an instruction set (device_name.h) for the whole process. Without a limit,
+ * oneDNN uses the best set that the CPU has. oneDNN accepts a limit only before its first use.
+ * -EBUSY: oneDNN already uses another set. -ENOTSUP: this CPU lacks the set. */
 int product_limit(const char *set, bool bf16, struct error *err);
 /* Computes a small product. -EPERM: oneDNN may not run the code that it generates, so every other
  * product would fail too. -ENOMEM. */

@@ -1,6 +1,6 @@
-/* One stage on the CPU: all its memory is one allocation, which a walk over the arrays first
- * measures and then divides. Layers run in order. Each operation is divided among the pool's
- * threads so that results do not depend on their number. */
+/* One stage on the CPU. All its memory is one allocation: a first walk over the arrays adds up
+ * their sizes, a second one places the arrays. Layers run in order. Each operation is divided among
+ * the pool's threads in such a way that results do not depend on the number of threads. */
 #include "model/cpu/stage_cpu.h"
 
 #include <errno.h>
@@ -57,8 +57,8 @@ static size_t carve_stage(struct cpu_stage *s, char *base)
 	return c.used;
 }
 
-/* Returns the operations of an instruction set, except for products, in which alone amx differs
- * from v4. NULL: this CPU lacks the set. */
+/* Returns the operations other than products for an instruction set. amx only changes products, so
+ * its other operations are those of v4. NULL: this CPU lacks the set. */
 static const struct vector_ops *ops_of(const char *set)
 {
 	return vector_ops_named(strcmp(set, "amx") == 0 ? "v4" : set);
@@ -140,7 +140,7 @@ static int make_products(struct cpu_stage *s, struct error *err)
 		return 0;
 	s->products = alloc_array(s->l->threads, sizeof(struct product_thread *));
 	for (uint32_t i = 0; s->l->bf16 && i < s->l->threads; i++) {
-		/* The largest factors: activations or weights, times weights or activations. */
+		/* Room for the largest factor on each side of a product: activations or weights. */
 		s->products[i] = product_thread_new(
 			larger_size(s->rows * wide, s->chunk * vocab),
 			larger_size(m->dim * larger_size(wide, vocab), s->rows * wide));
@@ -150,7 +150,7 @@ static int make_products(struct cpu_stage *s, struct error *err)
 	return 0;
 }
 
-/* Returns the bytes that the stage would need at the level of recomputation that needs least. */
+/* Returns the bytes that the stage needs at the level of recomputation with the smallest need. */
 static size_t least_bytes(const struct cpu_stage *s)
 {
 	struct stage_layout l = *s->l;
@@ -167,7 +167,7 @@ static int take_arena(struct cpu_stage *s, struct error *err)
 	size_t least = least_bytes(s);
 	int rc;
 
-	/* least_bytes has laid out the slots for another level. This call lays them out again. */
+	/* least_bytes has left the layout of another level. This call lays out the level in use. */
 	s->arena_bytes = carve_stage(s, NULL);
 	rc = stage_memory_new(&s->arena, s->arena_bytes, l->memory_bytes, err);
 	if (rc)

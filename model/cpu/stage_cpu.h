@@ -53,10 +53,10 @@ struct cpu_stage {
 	size_t arena_bytes;
 };
 
-/* layer.c: x of the saved layer holds the input; out (R, C) may not be one of the saved layer's
- * arrays. If out is NULL, only what the backward pass needs is computed. */
+/* Implemented in layer.c. On entry, saved->x is the layer's input. out (R, C) must not be one of
+ * the saved layer's arrays. If out is NULL, only what the backward pass needs is computed. */
 void layer_forward(struct cpu_stage *s, uint32_t layer, struct saved_layer *saved, float *out);
-/* dx (R, C): on entry the gradient of the layer's output, on return that of its input. */
+/* dx (R, C): on entry the gradient of the layer's output, on return the gradient of its input. */
 void layer_backward(struct cpu_stage *s, uint32_t layer, struct saved_layer *saved, float *dx,
 		    bool count);
 

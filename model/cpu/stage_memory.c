@@ -1,4 +1,4 @@
-/* Compares a stage's memory with the free memory, and allocates it in one piece. */
+/* Compares the bytes that a stage needs with the free memory, and allocates them in one piece. */
 #include "model/cpu/stage_memory.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* stage_memory.h - allocates all the memory of a stage in one piece, and touches it at the start.
  *
- * Linux grants memory that it does not have, and kills a process that later touches too much of it.
- * A stage therefore compares its need with the free memory at the start, and touches all its memory
- * then.
+ * Linux grants a process more memory than is free, and kills the process when it later touches too
+ * much. A stage therefore compares its need with the free memory at the start, and touches all its
+ * memory then.
  */
 #ifndef MODEL_CPU_STAGE_MEMORY_H
 #define MODEL_CPU_STAGE_MEMORY_H

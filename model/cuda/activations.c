@@ -1,6 +1,6 @@
-/* Brings activations and their gradients to a GPU's stage and back. They cross the PCI bus in the
- * bytes in which they travel between nodes, which in q8 are a quarter of the floats. The device
- * decodes and encodes them to the bits of model/codec/codec.h. */
+/* Copies activations and their gradients to a GPU's stage and back. They cross the PCI bus encoded,
+ * as they travel between nodes; in q8 they then have a quarter of the bytes of floats. The device
+ * decodes and encodes to the same bits as model/codec/codec.h. */
 #include "model/cuda/stage_cuda.h"
 
 #include <errno.h>
@@ -11,7 +11,8 @@ static size_t activation(const struct cuda_stage *s)
 	return s->rows * s->l->config.dim;
 }
 
-/* Converts between x and bytes in device memory, where the means of channels precede the groups. */
+/* Returns the arguments of the kernels that convert between x and bytes, both in device memory. In
+ * the bytes, the means of channels precede the groups. */
 static struct codec_args args_of(const struct cuda_stage *s, const struct codec *c, float *x,
 				 unsigned char *bytes)
 {
@@ -61,9 +62,9 @@ void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *f
 		cuda_each(s, KERNEL_DEQUANTISE, groups(&a), &a);
 }
 
-/* Copies an input into a buffer, and to the device beside the computation. The buffer is free,
- * because the caller has waited for the passes that read it. An input that no pass has read may
- * still be on its way there; it is not needed, and this one overwrites it. */
+/* Copies an input into a buffer, and from the buffer to the device while it computes. The buffer is
+ * free, because the caller has waited for the passes that read it. An earlier input may still be on
+ * its way from this buffer. No pass reads that input, so the new input may overwrite it. */
 static void put_ahead(struct cuda_stage *s, int buffer, const void *from, size_t bytes)
 {
 	struct arrival *in = &s->crossing.in[buffer];
@@ -111,7 +112,8 @@ static void put_next(struct cuda_stage *s, const struct stage_task *t)
 	s->crossing.in[buffer].number = t->next_number;
 }
 
-/* Encodes into a buffer, once its last output is collected, and copies it to pinned memory. */
+/* Completes the buffer's earlier output and encodes the new one into the buffer. Then copies the
+ * buffer to pinned memory while the device computes. */
 static void get_beside(struct cuda_stage *s, const struct codec *c, int buffer, float *from)
 {
 	downloads_clear(s->crossing.downloads, buffer);
@@ -138,7 +140,8 @@ void cuda_get_output(struct cuda_stage *s, struct stage_task *t, float *from)
 	t->output = downloads_give(s->crossing.downloads, buffer, bytes);
 }
 
-/* An output that does not leave is collected here, so that both kinds use the same buffers. */
+/* An output that the caller wants now (not task->leaves) takes the same buffers, and is collected
+ * here. */
 int cuda_finish_pass(struct cuda_stage *s, struct stage_task *t)
 {
 	struct error err = { "" };

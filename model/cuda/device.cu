@@ -141,7 +141,7 @@ struct device {
 	int number;
 	cudaStream_t stream;               /* STREAM_COMPUTE */
 	cudaStream_t beside[STREAM_COUNT]; /* the streams of copies; [STREAM_COMPUTE]: unused */
-	cudaEvent_t behind[STREAM_COUNT];  /* for device_order: end of the work queued on each */
+	cudaEvent_t behind[STREAM_COUNT];  /* for device_order: the end of the queued work */
 	cudaEvent_t marks[DEVICE_MARKS];
 	struct products *products;
 	struct times *times; /* seconds by kind of work; NULL: not measured */
@@ -150,7 +150,7 @@ struct device {
 	int n_host;
 	size_t shared_most; /* floats of shared memory that a block may have */
 	size_t cache;       /* bytes of the card's cache */
-	bool deaf; /* recording could not begin, so work that is queued until its end is dropped */
+	bool deaf;          /* recording could not begin; work is dropped until device_recorded */
 	struct failure failure;
 };
 
@@ -174,8 +174,9 @@ static void find_bus_id(int number, char bus_id[BUS_ID])
 	bus_id[0] = '\0';
 }
 
-/* Returns this GPU's share of the processors: those of its socket that this process may use,
- * divided by the socket's GPUs, because each of them has an agent. */
+/* Returns this GPU's share of the processors. It is the number of processors of the GPU's socket
+ * that this process may use, divided by the number of the socket's GPUs, because each GPU has an
+ * agent. */
 static unsigned share_of_cores(int number)
 {
 	unsigned cores = cores_usable(), near, gpus = 0;
@@ -210,7 +211,8 @@ static void use(struct device *d)
 	note(d, cudaSetDevice(d->number), "choosing the device");
 }
 
-/* Each kernel in both precisions. The two are the same if a kernel has one precision only. */
+/* The functions of each kernel for float and for bf16. Both are the same function if a kernel has
+ * only one precision. */
 static const struct {
 	const char *name;
 	const void *of_float, *of_bf16;
@@ -560,7 +562,7 @@ int device_allocate_host(struct device *d, size_t size, void **out, struct error
 	return 0;
 }
 
-/* CUDA finds out from the addresses which side is the host's. */
+/* CUDA derives the direction of the copy from the two addresses (cudaMemcpyDefault). */
 void device_put(struct device *d, void *to, const void *from_host, size_t size)
 {
 	use(d);
@@ -589,7 +591,8 @@ void device_get_beside(struct device *d, void *to_host, const void *from, size_t
 	     "a copy from the device");
 }
 
-/* A waiting stream takes the event as it was recorded last, so the event can be recorded again. */
+/* The event can be used again at once, because a stream that already waits keeps waiting for the
+ * earlier record. */
 void device_order(struct device *d, enum device_stream earlier, enum device_stream later)
 {
 	use(d);
@@ -604,7 +607,8 @@ void device_mark(struct device *d, enum device_stream stream, unsigned mark)
 	note(d, cudaEventRecord(d->marks[mark], stream_of(d, stream)), "an event");
 }
 
-/* Does not note a failure, because another thread may do so at the same time. */
+/* Returns a failure but does not note it in d, because another thread may be noting another failure
+ * in d. */
 int device_await(struct device *d, unsigned mark, struct error *err)
 {
 	cudaError_t e = cudaSetDevice(d->number);
@@ -732,7 +736,7 @@ struct device_graph *device_recorded(struct device *d)
 		cudaGraphDestroy(graph);
 		return g;
 	}
-	/* Clears the error, because the caller then runs the pass without a recording. */
+	/* Clears CUDA's last error, because the caller then runs the pass without a recording. */
 	cudaGetLastError();
 	d->deaf = false;
 	if (graph)

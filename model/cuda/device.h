@@ -19,7 +19,7 @@ extern "C" {
 
 struct device; /* opaque */
 
-/* Returns the number of GPUs; 0 also if they cannot be counted. */
+/* Returns the number of GPUs. Returns 0 also if the driver cannot count them. */
 uint32_t device_count(void);
 /* Describes a GPU by everything that the bits of its results depend on (architecture, name,
  * multiprocessors, compiler, cuBLASLt), and gives its free memory. Errors as for device_open,
@@ -61,11 +61,11 @@ int device_allocate(struct device *d, size_t size, size_t spare, void **out, str
 /* Allocates pinned host memory, which is copied at full speed. device_close frees it. */
 int device_allocate_host(struct device *d, size_t size, void **out, struct error *err);
 
-/* Copies to and from the device. The other side may be another device's memory, if the caller has
- * waited for that device (device_status). Pinned memory (device_allocate_host) is copied in the
- * background: the caller leaves it unchanged until the next device_status. Other host memory makes
- * the call wait, and is slower; the caller may change it on return. A device_get is complete after
- * the next device_status. */
+/* Copies to and from the device. The other memory may also be a device's, if the caller has waited
+ * for that device (device_status). Pinned memory (device_allocate_host) is copied in the
+ * background, and the caller must not change it until the next device_status. With other host
+ * memory the call waits and is slower, and the caller may change the memory after the call. A
+ * device_get is complete after the next device_status. */
 void device_put(struct device *d, void *to, const void *from_host, size_t size);
 void device_get(struct device *d, void *to_host, const void *from, size_t size);
 /* ---- copies beside the computation ----
@@ -82,8 +82,8 @@ void device_get_beside(struct device *d, void *to_host, const void *from, size_t
 void device_order(struct device *d, enum device_stream earlier, enum device_stream later);
 /* Sets mark number `mark`, below DEVICE_MARKS, behind the work that is queued on the stream now. */
 void device_mark(struct device *d, enum device_stream stream, unsigned mark);
-/* Waits for the work before the mark; a mark that was never set has none. Other threads may use the
- * device meanwhile. -EIO: the device has failed; *err has the cause. */
+/* Waits for the work before the mark. Returns at once if the mark was never set. Other threads may
+ * use the device meanwhile. -EIO: the device has failed; *err has the cause. */
 int device_await(struct device *d, unsigned mark, struct error *err);
 
 /* Returns true if p is memory of a GPU, which the host must not read or write. If the device has
@@ -103,8 +103,8 @@ struct device_product {
 	void *c;
 	size_t lda, ldb, ldc; /* numbers between the beginnings of two rows of each matrix */
 	bool bf16, c_bf16;    /* the factors are bf16; c is bf16 */
-	/* Array of floats, laid out like c, to which the product is added, or NULL. It may be c
-	 * itself, and is allowed only if c is floats. */
+	/* Array of floats, laid out like c, to which the product is added; NULL: none. The array
+	 * may be c itself. It is only allowed if c is an array of floats. */
 	const void *added;
 };
 
@@ -152,10 +152,10 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 unsigned device_resident(struct device *d, enum device_kernel kernel, bool bf16, unsigned threads,
 			 size_t shared);
 
-/* Copies on the device, cleared memory, products and kernels queued after device_record are
- * recorded with their arguments and not run. device_recorded ends the recording and returns it;
- * device_replay runs it at the cost of one launch. NULL: the recording failed, and nothing has run.
- * The caller frees the recording before device_close. */
+/* device_record begins a recording. Copies on the device, clearing of memory, products and kernels
+ * that are queued from then on are recorded with their arguments and not run. device_recorded ends
+ * the recording and returns it; device_replay runs it at the cost of one launch. NULL: the
+ * recording failed, and nothing has run. The caller frees the recording before device_close. */
 struct device_graph;
 void device_record(struct device *d);
 struct device_graph *device_recorded(struct device *d);

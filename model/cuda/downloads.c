@@ -1,9 +1,9 @@
 /* The outputs that leave a GPU's stage while it computes the next task. The thread that sends an
  * output collects it, because the thread that computes would otherwise wait for the copy.
  *
- * Downloads outlive their stage as long as outputs are on their way: each output is a user. Before
- * the stage goes, or needs the buffer, it completes the output: it moves the bytes to memory of the
- * output's own.
+ * The stage and each output that was not collected yet are users of the stage's downloads, and the
+ * last user frees them. If the stage is freed, or needs a buffer again, it first completes the
+ * buffer's output: it moves the bytes to memory that belongs to the output.
  */
 #include "model/cuda/stage_cuda.h"
 
@@ -15,9 +15,9 @@
 #include "base/alloc.h"
 
 struct downloads {
-	pthread_mutex_t lock; /* protects all fields, and those of the outputs */
+	pthread_mutex_t lock; /* protects all fields of the downloads and of their outputs */
 	pthread_cond_t collected;
-	unsigned users; /* the stage and the outputs */
+	unsigned users; /* number of users: the stage until it is freed, and each output */
 	struct device *d;
 	unsigned char *pinned[CROSSINGS];
 	struct stage_output
@@ -28,8 +28,8 @@ struct stage_output {
 	struct downloads *downloads;
 	int buffer;
 	size_t bytes;
-	bool is_collecting; /* a thread reads the buffer */
-	/* The output is complete: it has its own bytes (malloc), or failed. */
+	bool is_collecting; /* a thread reads the output's buffer */
+	/* The output has its own copy of the bytes (malloc), or has failed. */
 	bool is_complete;
 	void *own;
 	int rc;
@@ -48,7 +48,7 @@ struct downloads *downloads_new(struct device *d, unsigned char *const pinned[CR
 	return o;
 }
 
-/* Removes a user. The caller holds the lock, which is released. */
+/* Removes a user. The caller holds the lock, and this function releases the lock. */
 static void leave(struct downloads *o)
 {
 	bool last = --o->users == 0;

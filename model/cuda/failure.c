@@ -1,6 +1,6 @@
-/* Keeps a device's first failure, and distinguishes failures during a recording from others.
- * Without this distinction, a graph that lacks a product would be replayed, or a pass that could
- * run without a recording would fail the stage. */
+/* Keeps a device's first failure, and distinguishes failures during a recording from other
+ * failures. Without the distinction, a graph without a failed product could be replayed, or a stage
+ * would fail although the pass could run without a recording. */
 #include "model/cuda/failure.h"
 
 #include <stdio.h>

@@ -1,6 +1,8 @@
-/* failure.h - the first failure of a device, in words. Plain C, so that the GPU and the emulated
- * device of the tests share it. A failure during a recording is forgotten. The caller then runs the
- * pass without a recording, and a lasting failure occurs again.
+/* failure.h - the first failure of a device, in words. Plain C, because the GPU and the tests'
+ * emulated device share it.
+ *
+ * A failure during a recording is forgotten. The caller then runs the pass without a recording, and
+ * a lasting failure occurs again.
  */
 #ifndef MODEL_CUDA_FAILURE_H
 #define MODEL_CUDA_FAILURE_H
@@ -8,7 +10,7 @@
 #include <stdbool.h>
 
 struct failure {
-	bool failed, failed_before; /* the device has failed; it had failed when recording began */
+	bool failed, failed_before; /* has failed; had failed when recording began */
 	char text[256];             /* the failure in words; "": none */
 };
 
@@ -17,8 +19,8 @@ struct failure {
 void failure_note(struct failure *f, const char *what, const char *why);
 void failure_recording_begins(struct failure *f);
 /* Returns true if a recording is complete: the caller could end it, and no product, kernel or copy
- * has failed since it began, which would be missing in the graph. Otherwise forgets the failures
- * since then. */
+ * has failed since it began. A failed one would be missing in the graph. If the recording is not
+ * complete, forgets the failures since it began. */
 bool failure_recording_ended(struct failure *f, bool ended);
 
 #endif

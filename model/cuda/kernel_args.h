@@ -29,7 +29,7 @@ enum {
 	GROUPS = 32,  /* norm_sum: groups of parts that a block adds side by side */
 	/* Number of queries or keys in a tile on tensor cores. */
 	FLASH_TILE = 64,
-	FLASH_THREADS = FLASH_TILE / 16 * 32, /* one warp for 16 of them */
+	FLASH_THREADS = FLASH_TILE / 16 * 32, /* a warp for each 16 rows of a tile */
 	SQUARES_BLOCKS = 1024,
 	LEAF_THREADS = 32,
 };
@@ -68,7 +68,8 @@ struct norm_backward_args {
 	const real *dy;
 	const float *x, *w, *rstd;
 	float *dx;
-	/* Outputs, or NULL: dx as products read it, and the output of the forward pass again. */
+	/* Outputs, or NULL: dx in the type that products read; the output of the forward pass,
+	 * computed again. */
 	real *rounded, *y;
 	float *parts; /* (blocks, n) output: the sums of the blocks; NULL: not wanted */
 	unsigned rows, n;
@@ -99,14 +100,14 @@ struct swiglu_args {
 
 struct swiglu_backward_args {
 	const real *gu, *dh;
-	real *dgu, *h; /* h: receives the output of the forward pass again; NULL: not wanted */
+	real *dgu, *h; /* h: output, the forward pass's h computed again; NULL: not wanted */
 	unsigned f;
 };
 
 /* One block of LOSS_THREADS for each row of logits (rows, vocab). If scale is not NULL, the kernel
  * writes `gradient`, which may be the same array as logits. */
 struct cross_entropy_args {
-	const void *logits; /* (rows, stride), and so is the gradient */
+	const void *logits; /* (rows, stride); the gradient has the same layout */
 	real *gradient;
 	const int32_t *targets;
 	float *losses; /* (rows) loss of each row */

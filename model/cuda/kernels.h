@@ -200,7 +200,7 @@ KERNEL(embed_backward, embed_backward_args)
 
 	if (i >= a.c || (BLOCK_X > 0 && a.tokens[a.order[BLOCK_X - 1]] == token))
 		return;
-	/* Adds eight rows at a time if all of them belong to this token, so that their loads
+	/* Adds eight rows at a time while all eight belong to this token, so that their loads
 	 * overlap. */
 	while (r + 8 <= a.rows && a.tokens[a.order[r + 7]] == token)
 		for (unsigned end = r + 8; r < end; r++)

@@ -165,8 +165,8 @@ KERNEL(attention_dkv, attention_args)
 				ds[r * TILE + j] =
 					seen ? p[r * TILE + j] * (dp - dot[row]) * a.scale : 0;
 			}
-			/* From here on a thread reads only columns j that the threads of its own
-			 * key have written. */
+			/* From here on a thread reads only columns j, which threads of the same key
+			 * have written. */
 			BARRIER();
 			for (unsigned r = 0; r < TILE; r++)
 				for (unsigned i = 0; share + i * TILE_SHARE < d; i++) {

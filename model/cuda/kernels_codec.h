@@ -3,8 +3,9 @@
 
 #include "model/codec/codec_element.h"
 
-/* The order of additions is fixed, so a thread has one sum. It reads several rows before it adds
- * them, because it would otherwise wait for the memory after each row. */
+/* The order of additions is fixed, so one thread adds all rows of a channel. The thread reads
+ * several rows before it adds them, because it would otherwise wait for the memory after each
+ * row. */
 enum { MEANS_ROWS = 16 };
 
 KERNEL(channel_means, channel_means_args)
@@ -26,7 +27,7 @@ KERNEL(channel_means, channel_means_args)
 	a.means[c] = (uint16_t)codec_mean(sum, (float)a.rows);
 }
 
-/* Returns number i, of this channel, minus the channel's mean. */
+/* Returns number i minus the mean of its channel. */
 DEVICE float codec_centred(const struct codec_args *a, size_t i, size_t channel)
 {
 	return a->means ? SUB(a->x[i], codec_float(a->means[channel])) : a->x[i];

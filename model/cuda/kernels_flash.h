@@ -2,8 +2,9 @@
  * (FlashAttention-2, Dao, 2023; here a separate kernel computes the queries' gradient, so that
  * every sum has a fixed order). Part of kernels.h.
  *
- * A block has FLASH_TILE rows (queries, or keys for their gradients), 16 of them each warp's, and
- * goes through the other side in tiles of FLASH_TILE. The sums of a warp (scores, outputs and
+ * A block has FLASH_TILE rows, 16 of them for each warp. The rows are queries, and the block goes
+ * through the keys in tiles of FLASH_TILE. To compute the gradients of keys and values, the rows
+ * are keys, and the block goes through the queries. The sums of a warp (scores, outputs and
  * gradients) stay in its threads' registers from product to product. Only the other factors are in
  * shared memory, as tiles (FLASH_TILE, wide + 8) of bf16: wide is 64 or 128, a constant in each
  * kernel, and columns past the head's size are 0. Rows are wide + 8 apart so that eight of them lie
@@ -38,8 +39,8 @@ enum {
 	FLASH_EIGHTS_MOST = HEAD_MOST / 8,
 };
 
-/* Return the first of this thread's two rows in its block's tile, and its first column among
- * eight. */
+/* Return the first of the two rows that this thread has in its block's tile, and the first of the
+ * two columns that it has among eight. */
 DEVICE unsigned flash_row(void)
 {
 	return THREAD / 32 * 16 + THREAD % 32 / 4;
@@ -50,8 +51,9 @@ DEVICE unsigned flash_column(void)
 	return THREAD % 4 * 2;
 }
 
-/* Return the number of this block's head among those of all sequences, and of its tile. Heads of a
- * group are side by side, and blocks start in the order of BLOCK_Y (attention_start). */
+/* Return the number of this block's head, counted over all sequences, and the number of its tile.
+ * Blocks of a group's heads are side by side (BLOCK_X), and blocks start in the order of BLOCK_Y
+ * (attention_start). */
 DEVICE unsigned flash_head(const struct attention_args *a)
 {
 	return BLOCK_Y / ((a->length + FLASH_TILE - 1) / FLASH_TILE) * BLOCKS_X + BLOCK_X;
@@ -161,8 +163,8 @@ DEVICE void flash_store(uint16_t *to, float sums[][4], unsigned wide, unsigned s
 	}
 }
 
-/* Rotates a block's sums back by the positions of their rows. The sums are rounded first, as if
- * they had passed through memory. */
+/* Rotates a block's sums back by the positions of their rows. The sums are rounded first, so that
+ * the bits are the same as with a separate kernel, which reads them from memory. */
 DEVICE void flash_turn_back(const struct attention_args *a, float sums[][4], unsigned wide,
 			    unsigned first)
 {
@@ -200,7 +202,8 @@ DEVICE void flash_hide(float s[FLASH_EIGHTS][4], float value)
 				s[j][e] = value;
 }
 
-/* The other side's arrays, x and y, whose tiles are loaded together. */
+/* The two arrays, keys and values or queries and dout, whose tiles a block loads one after
+ * another. */
 struct flash_side {
 	const uint16_t *x, *y;
 	unsigned x_stride, y_stride;
@@ -384,7 +387,7 @@ DEVICE void flash_load_small(const struct attention_args *a, float *to, unsigned
 	}
 }
 
-/* Loads the queries of one head to a tile, and the small arrays that belong to them. */
+/* Loads the queries of one head to a tile, and the queries' values of lse and dot. */
 DEVICE void flash_load_queries(const struct attention_args *a, uint16_t *to, float *small,
 			       unsigned b, unsigned h, unsigned q0, unsigned wide)
 {
@@ -445,7 +448,7 @@ DEVICE void flash_dkv_tile(const struct attention_args *a, float dk[][4], float 
 }
 
 /* Computes the gradients of keys and values. One block for each key/value head of a sequence and
- * each tile of keys; it goes through the queries of all heads in the group. */
+ * each tile of keys. A block goes through the queries of all heads in the group. */
 DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 {
 	unsigned d = a->size, k0 = flash_place(a) * FLASH_TILE, head = flash_head(a), turn = 0;
@@ -490,9 +493,9 @@ DEVICE void flash_dkv(const struct attention_args *a, unsigned wide)
 		    a->stride, k0, a->length, d);
 }
 
-/* The second argument is the number of blocks that should fit on a multiprocessor, for which the
- * compiler limits the registers of each thread. With one more block, it would have to keep sums in
- * memory. */
+/* The second argument is the number of blocks that should fit on a multiprocessor. The compiler
+ * limits the registers of each thread accordingly. With one more block, a thread's sums would no
+ * longer fit into registers. */
 FLASH_KERNEL(flash_forward_64, 4)
 {
 	flash_forward(&a, 64);

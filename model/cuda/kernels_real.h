@@ -226,7 +226,7 @@ KERNEL(TYPED(swiglu_backward), swiglu_backward_args)
 	}
 }
 
-/* Return one logit of this block's row, and eight. */
+/* Return one logit of this block's row, or eight consecutive logits. */
 DEVICE float TYPED(logit)(const struct cross_entropy_args *a, unsigned i)
 {
 	size_t at = (size_t)BLOCK_X * a->stride + i;
@@ -336,8 +336,8 @@ KERNEL(TYPED(attention_dot), attention_dot_args)
 	bool eights = whole_eights(a.size) && in_place(out) && in_place(dout);
 	float x[8], y[8];
 
-	/* All threads of a warp run the loop equally often, because they add up their sums
-	 * together. */
+	/* Every thread of a warp must run this loop equally often, even without a head, because the
+	 * warp's threads add up their sums together. */
 	for (unsigned first = 0; first < a.heads; first += heads) {
 		unsigned h = first + THREAD / DOT_SHARE, at = h * a.size;
 		unsigned n = h < a.heads ? a.size : 0;

@@ -59,8 +59,8 @@ struct nvml {
 	nvml_reasons *reasons;
 };
 
-/* Sets *function, a pointer to a function, to the library's symbol, or to NULL if there is none.
- * Returns true if there is one. */
+/* Sets *function, a pointer to a function, to the library's symbol of this name, or to NULL.
+ * Returns true if the library has the symbol. */
 static bool look_up(const struct nvml *n, void *function, const char *name)
 {
 	return (*(void **)function = dlsym(n->library, name)) != NULL;
@@ -169,7 +169,7 @@ static void read_temperature(const struct nvml *n, struct gpu_figures *out)
 	out->known |= GPU_TEMPERATURE;
 }
 
-/* The clocks of an idle GPU, and of one whose clocks a person has set, count as not throttled. */
+/* An idle GPU, and a GPU whose clocks a person has set, count as not throttled. */
 static void read_throttling(const struct nvml *n, struct gpu_figures *out)
 {
 	unsigned long long bits;
@@ -181,7 +181,7 @@ static void read_throttling(const struct nvml *n, struct gpu_figures *out)
 		out->throttling |= GPU_HEAT;
 	if (bits & HARDWARE_POWER_BRAKE)
 		out->throttling |= GPU_POWER_BRAKE;
-	/* Newer drivers report the cause in another bit, beside this one. */
+	/* Newer drivers report the cause in a bit of its own besides this bit. */
 	if (bits & HARDWARE_SLOWDOWN && !(bits & (HARDWARE_THERMAL | HARDWARE_POWER_BRAKE)))
 		out->throttling |= GPU_HARDWARE;
 	if (bits & SOFTWARE_POWER_CAP)

@@ -1,6 +1,6 @@
-/* own_memory.c - a device's own memory, and the rule by which a pointer counts as a device's. A
- * stage copies activations to and from its caller's memory. If the CPU touched a pointer to device
- * memory, the program would crash. */
+/* own_memory.c - records a device's allocations, and decides whether a pointer is memory of a
+ * device. A stage copies activations to and from its caller's memory. If the CPU accessed a pointer
+ * to device memory, the program would crash. */
 #include "model/cuda/own_memory.h"
 
 #include <assert.h>

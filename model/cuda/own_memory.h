@@ -1,5 +1,5 @@
-/* own_memory.h - a device's own memory, and the rule by which a pointer counts as a device's. Plain
- * C, so that the tests need no GPU. */
+/* own_memory.h - records a device's allocations, and decides whether a pointer is memory of a
+ * device. Plain C, so that the tests need no GPU. */
 #ifndef MODEL_CUDA_OWN_MEMORY_H
 #define MODEL_CUDA_OWN_MEMORY_H
 

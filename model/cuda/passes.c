@@ -1,5 +1,5 @@
-/* Queues the products and kernels of a stage's passes on a GPU. Their order is that of
- * model/cpu/layer.c, so that both backends compute the same.
+/* Queues the products and kernels of a stage's passes on a GPU. The operations have the same order
+ * as in model/cpu/layer.c, so that both backends compute the same.
  */
 #include "model/cuda/stage_cuda.h"
 
@@ -273,8 +273,8 @@ static void attention_backward(struct cuda_stage *s, const struct saved_layer *k
 		rotate_heads(s, s->t.dqkv, -1);
 }
 
-/* ---- passes ----
- * If out is NULL, only the arrays that the backward pass does not compute itself are computed. */
+/* ---- passes ---- If layer_forward's out is NULL, it ends after the last array that the backward
+ * pass reads and cannot compute itself. */
 
 static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct saved_layer *k,
 			  float *out)
@@ -297,8 +297,8 @@ static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct sav
 	apply_float(s, out, k->h, at->down, r, c, f, k->mid);
 }
 
-/* t.dx: on entry the gradient of the layer's output, on return that of its input, and t.dx_real is
- * the same in the type that products read. */
+/* t.dx: on entry the gradient of the layer's output, on return the gradient of the layer's input.
+ * t.dx_real: the same numbers in the type that products read. */
 static void layer_backward(struct cuda_stage *s, uint32_t layer, const struct saved_layer *k,
 			   bool count)
 {

@@ -1,6 +1,6 @@
-/* Matrix products by cuBLASLt. cuBLASLt is asked once for each shape, and its descriptors and the
+/* Matrix products by cuBLASLt. For each shape, cuBLASLt is asked once, and its descriptors and the
  * algorithm that it proposes are kept. The library is opened when the first GPU is found, so that
- * the program starts on a machine without the CUDA toolkit too. */
+ * this program also starts on a machine without the CUDA toolkit. */
 extern "C" {
 #include "base/error.h" /* these headers are C, and are not written for C++ */
 #include "model/cuda/cublas_library.h"
@@ -176,8 +176,8 @@ static bool prefer(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttribu
 
 /* Takes cuBLASLt's first proposal. If a product is split along k, its parts must stay floats in the
  * workspace until a kernel adds them in a fixed order. Parts in the type of C would lose bits in
- * bf16, and parts added in place would have no fixed order. cuBLASLt's first factor is our
- * second. */
+ * bf16, and parts added in place would have no fixed order. cuBLASLt's matrices are column-major,
+ * so its first factor is our second. */
 static bool choose(struct products *p, struct product_plan *l)
 {
 	uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;

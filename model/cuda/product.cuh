@@ -9,8 +9,8 @@
 
 struct products; /* opaque */
 
-/* Loads cuBLASLt. -ENODEV: this machine lacks it, as *err says. number: that of the GPU, for the
- * message. The functions below may be called only after a success. */
+/* Loads cuBLASLt. -ENODEV: this machine lacks cuBLASLt; *err has the cause. number: the GPU's
+ * number, for the message. The functions below may be called only after a success. */
 int products_look(unsigned number, struct error *err);
 size_t products_version(void); /* returns cuBLASLt's version */
 

@@ -54,14 +54,15 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 				: t->logits;
 }
 
-/* Returns the floats of an array (enum stage_array). A copy's gradients come and go in pieces. */
+/* Returns the floats of an array (enum stage_array) on the device. A stage with only_steps gets
+ * gradients in pieces, so its gradient array has room for one piece. */
 static size_t array_size(const struct cuda_stage *s, int which)
 {
 	return which == ARRAY_GRADIENT && s->l->only_steps ? s->pieces.size : s->l->parameters;
 }
 
-/* Returns the bytes that suffice for an encoded activation. A small one with the means of its
- * channels may be larger than its floats. */
+/* Returns a size in bytes that suffices for an encoded activation. With the means of channels, a
+ * small encoded activation may be larger than its floats. */
 static size_t encoded_most(const struct cuda_stage *s)
 {
 	return s->rows * s->l->config.dim * sizeof(float) + ALIGN;
@@ -216,8 +217,8 @@ static int check_heads(const struct stage_layout *l, struct error *err)
 	return 0;
 }
 
-/* Checks that the attention kernel that needs most shared memory, that of keys and values, can
- * run. */
+/* Checks that the attention kernel for gradients of keys and values can run, because this kernel
+ * needs more shared memory than the others. */
 static int check_shared(const struct cuda_stage *s, struct error *err)
 {
 	struct attention_launch l;
@@ -232,8 +233,9 @@ static int check_shared(const struct cuda_stage *s, struct error *err)
 		l.shared * sizeof(float) >> 10, device_shared_most(s->d) * sizeof(float) >> 10);
 }
 
-/* Returns how many rows of logits are computed at a time: all of them if they fit into LOGITS_MOST,
- * otherwise chunks of nearly equal size, in multiples of a product's tile of 128 rows if possible.
+/* Returns how many rows of logits are computed at a time. If all rows fit into LOGITS_MOST, this is
+ * all of them. Otherwise the rows are divided into chunks of nearly equal size, if possible
+ * multiples of 128, which is a product's tile.
  */
 static size_t chunk_of(size_t rows, size_t vocab)
 {
@@ -261,8 +263,8 @@ static int cuda_look(struct device_name *name, struct stage_device *out, struct 
 			 " logits");
 	device_bus_id(name->number, out->bus_id, sizeof(out->bus_id));
 	out->device_bytes = out->free_bytes;
-	/* An agent's stage needs as much host memory as device memory: the parts of a sum and
-	 * copies of the stage are in host memory. */
+	/* The smaller of the two memories limits the stage. An agent needs about as much host
+	 * memory as device memory, for the parts of a sum and for copies of the stage. */
 	if (!rc && host < out->free_bytes)
 		out->free_bytes = host;
 	out->machine_bytes = host == SIZE_MAX ? UINT64_MAX : host;
@@ -360,8 +362,9 @@ static float *cuda_array(void *self, enum stage_array which)
 	return s->host[which];
 }
 
-/* Updates numbers [at, at + n) of the copy of the weights that products read. The first number is
- * rounded down to a multiple of eight, because the kernel reads eight at a time. */
+/* Updates numbers [at, at + n) of the bf16 copy of the weights, which products read. The first
+ * number is rounded down to a multiple of eight, because the kernel reads eight numbers at a
+ * time. */
 static void round_weights(struct cuda_stage *s, size_t at, size_t n)
 {
 	size_t first = at / 8 * 8;
@@ -392,8 +395,9 @@ static float *cuda_own(void *self, enum stage_array which)
 	return s->array[which];
 }
 
-/* Copies numbers from the caller's memory to the device. Pieces pass through pinned memory, so that
- * one travels while the next is copied there. Memory of another stage on a GPU is copied there. */
+/* Copies numbers from the caller's memory to the device. There are two pieces of pinned memory:
+ * while one is sent, the next numbers are copied into the other. Memory of a stage on a GPU is
+ * copied by the device alone. */
 static void put_numbers(struct cuda_stage *s, float *to, const float *from, size_t n)
 {
 	if (device_holds(s->d, from)) {
@@ -406,13 +410,13 @@ static void put_numbers(struct cuda_stage *s, float *to, const float *from, size
 		s->pieces.next ^= 1;
 		part = n - at < s->pieces.size ? n - at : s->pieces.size;
 		memcpy(piece, from + at, part * sizeof(*piece));
-		device_status(s->d); /* the other piece is free then */
+		device_status(s->d); /* waits until the other piece is sent */
 		device_put(s->d, to + at, piece, part * sizeof(*piece));
 	}
 }
 
 /* Copies numbers to the caller's memory, and is done on return. While one piece comes from the
- * device, the one before is copied to the caller. */
+ * device, the previous piece is copied to the caller. */
 static void get_numbers(struct cuda_stage *s, float *to, const float *from, size_t n)
 {
 	size_t before = 0, at = 0, part;
@@ -432,8 +436,8 @@ static void get_numbers(struct cuda_stage *s, float *to, const float *from, size
 
 static const enum stage_array state_arrays[] = { ARRAY_WEIGHTS, ARRAY_MOMENT1, ARRAY_MOMENT2 };
 
-/* As after a step, arrays that the caller has received before are outdated, and changes in them are
- * lost. */
+/* Arrays that the caller has received before become outdated, and changes that the caller has made
+ * in them are lost, as after a step. */
 static void cuda_put_state(void *self, size_t at, size_t n, const float *const state[3])
 {
 	struct cuda_stage *s = self;
@@ -538,7 +542,7 @@ static float *cuda_room(void *self, struct error *err)
 	return room;
 }
 
-/* The encoded activation lies in t.dx, which is in use only within a pass. */
+/* Puts the encoded activation in t.dx, because no pass is running that uses t.dx. */
 static int cuda_round(void *self, float *room, const struct codec *codec)
 {
 	struct cuda_stage *s = self;
@@ -567,7 +571,7 @@ static void sort_rows(struct cuda_stage *s, const int32_t *tokens, int32_t *to)
 
 static int run_forward(struct cuda_stage *s, struct stage_task *t)
 {
-	uint32_t at = t->keep ? t->slot : s->l->slots; /* the last entry is for evaluation */
+	uint32_t at = t->keep ? t->slot : s->l->slots; /* the last one is for evaluation */
 	float *x = s->l->n_layers == 0 ? s->t.dx : s->saved[at * s->l->n_layers].x;
 
 	if (t->tokens) {
@@ -646,8 +650,9 @@ static void loss_pass(struct cuda_stage *s, uint32_t gradient, bool count)
 	}
 }
 
-/* Copies the targets to the device. With them goes the factor of the gradient, which a recorded
- * pass must read from memory because it depends on the targets. Returns how many targets count. */
+/* Copies the targets to the device, followed by the factor of the gradient. The factor depends on
+ * the targets, so a recorded pass must read it from memory. Returns the number of targets that
+ * count. */
 static size_t put_targets(struct cuda_stage *s, const int32_t *targets)
 {
 	size_t counted = 0;
@@ -760,7 +765,8 @@ static void step_numbers(struct cuda_stage *s, const float *g, size_t at, size_t
 	}
 }
 
-/* A sum replaces the stage's own gradient, piece by piece. A copy has room for one piece. */
+/* Copies a given sum over the stage's own gradient, piece by piece. A stage with only_steps has
+ * room for one piece. */
 static int cuda_step(void *self, const float *gradient, float scale, const struct adamw *h,
 		     uint64_t t)
 {

@@ -1,10 +1,10 @@
 /* stage_cuda.h - a stage on a GPU: its arrays and the buffers of its layers.
  *
- * The passes are those of the CPU, in the same order (model/cpu/layer.c). In bf16, factors of
- * products are bf16 (`real` below), and so are arrays that only products, attention and SwiGLU
- * read. The residual stream, its gradient, norms' sums, the gradients of weights and the optimizer
- * stay float. The weights are float, and a bf16 copy of the weights is made after each change. R =
- * B * T rows. All device memory is one allocation.
+ * The passes make the same operations as on the CPU, in the same order (model/cpu/layer.c). In
+ * bf16, factors of products are bf16 (`real` below), and so are arrays that only products,
+ * attention and SwiGLU read. The residual stream, its gradient, norms' sums, the gradients of
+ * weights and the optimizer stay float. The weights are float, and a bf16 copy of the weights is
+ * made after each change. R = B * T rows. All device memory is one allocation.
  */
 #ifndef MODEL_CUDA_STAGE_CUDA_H
 #define MODEL_CUDA_STAGE_CUDA_H
@@ -16,7 +16,7 @@
 
 struct cuda_scratch {
 	real *xn, *h, *dgu, *dh, *dqkv, *datt, *dxn;
-	/* (R, C) gradient of a layer's output; in a forward pass, the last output. */
+	/* (R, C) gradient of a layer's output; in a forward pass, the last layer's output. */
 	float *dx;
 	real *dx_real;   /* dx in the type that products read; in float it is dx itself */
 	float *dot;      /* (B, H, T) sums of dout * out in attention */
@@ -33,21 +33,21 @@ struct cuda_scratch {
 	int32_t *targets; /* (R + 1) target tokens, then the factor of the gradient, a float */
 };
 
-/* A pass and its recording. NEW: it has not run. RUN: it has run once, and the next call records
- * it. REMEMBERED: each call is one launch of the recording. PLAIN: it could not be recorded, so its
- * operations are queued one by one. */
+/* A pass and its recording. NEW: the pass has not run. RUN: the pass has run once, and its next
+ * call records it. REMEMBERED: each call is one launch of the recording. PLAIN: the pass could not
+ * be recorded, so its operations are queued one by one. */
 struct pass {
 	struct device_graph *graph;
 	enum { PASS_NEW, PASS_RUN, PASS_REMEMBERED, PASS_PLAIN } state;
 };
 
 struct passes {
-	struct pass *forward; /* (slots + 1) forward passes; the last is that of evaluation */
-	/* (slots) backward passes: [0] those that add nothing to the stage's gradient, [1] those
-	 * that add to it */
+	struct pass *forward; /* (slots + 1) forward passes; the last is for evaluation */
+	/* (slots) backward passes: [0] passes that leave the stage's gradient unchanged, [1] passes
+	 * that add to the stage's gradient */
 	struct pass *backward[2];
-	/* (LOSS_PASSES) passes of the loss: without a gradient, with one, and with gradients of the
-	 * weights too */
+	/* (LOSS_PASSES) passes of the loss: the loss alone, with the gradient of the input, and
+	 * also with gradients of the weights */
 	struct pass *loss;
 };
 
@@ -61,13 +61,13 @@ struct pieces {
 
 enum { CROSSINGS = 2 };
 
-/* Memory through which the encoded inputs and outputs of passes cross the bus, beside the
- * computation. There are two buffers for each direction. Each is as large as an activation in any
+/* Memory through which the encoded inputs and outputs of passes cross the bus while the device
+ * computes. There are two buffers for each direction. Each buffer has room for an activation in any
  * format. */
 struct crossing {
 	struct arrival {
 		unsigned char *device, *pinned;
-		uint64_t number; /* the input that was copied ahead of its task; 0: none */
+		uint64_t number; /* input that was copied ahead of its task, by number; 0: none */
 	} in[CROSSINGS];
 	unsigned char *out[CROSSINGS]; /* on the device */
 	int last_in;                   /* the buffer of the present task's input */
@@ -119,9 +119,9 @@ struct cuda_stage {
 /* Encodes x (R, C) in device memory, or decodes it, to other device memory (codec_bytes). */
 void cuda_encode(struct cuda_stage *s, const struct codec *c, void *to, float *x);
 void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *from);
-/* Copies a task's input to `to` (R, C) in device memory. The input is in device memory (of
- * cuda_room, of this or another stage), or passes through pinned memory, so that a pass waits for
- * the device only once, at its end. */
+/* Copies a task's input to `to` (R, C) in device memory. The input may be in device memory
+ * (cuda_room, of this or another stage); otherwise it passes through pinned memory. A pass
+ * therefore waits for the device only once, at its end. */
 void cuda_put_input(struct cuda_stage *s, float *to, const struct stage_task *t);
 /* Copies `from` (R, C) to the task's output, if it has one. */
 void cuda_get_output(struct cuda_stage *s, struct stage_task *t, float *from);
@@ -138,8 +138,8 @@ void downloads_close(struct downloads *o);
 /* Completes the output that the buffer still has, so that the buffer is free. */
 void downloads_clear(struct downloads *o, int buffer);
 unsigned char *downloads_pinned(const struct downloads *o, int buffer);
-/* Gives the output of a buffer, after the copy to its pinned memory was queued, and the device's
- * mark of the buffer's number behind it. */
+/* Makes the output of a buffer. Before the call, the copy to the buffer's pinned memory must be
+ * queued, and behind it the device's mark that has the buffer's number. */
 struct stage_output *downloads_give(struct downloads *o, int buffer, size_t bytes);
 
 /* ---- passes.c ---- A layer's input is in its x. t.dx has the last layer's output; in a backward
@@ -152,10 +152,10 @@ void cuda_head(struct cuda_stage *s, size_t first, size_t n, bool rounded);
 /* Adds the gradient of rows [first, first + n), from t.dlogits, to t.dx. count: also adds to the
  * gradients of the weights. */
 void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count);
-/* How an attention kernel (KERNEL_ATTENTION, _DQ or _DKV) is started on a device for heads of
- * that size. In bf16 a block has two buffers for tiles. It has one buffer if two do not fit, or if
- * a multiprocessor then holds twice as many blocks. Returns false if one buffer does not fit
- * either; *l then has one. */
+/* Describes the launch of an attention kernel (KERNEL_ATTENTION, _DQ or _DKV) for heads of one
+ * size. In bf16 a block has two buffers for tiles. It has only one if two do not fit, or if a
+ * multiprocessor then holds twice as many blocks. Returns false if even one buffer does not fit; *l
+ * then describes the launch with one. */
 struct attention_launch {
 	enum device_kernel kernel;
 	unsigned tile, threads, buffers;
@@ -163,10 +163,10 @@ struct attention_launch {
 };
 bool attention_launch_of(struct attention_launch *l, struct device *d, enum device_kernel kernel,
 			 bool bf16, unsigned size);
-/* Returns the heads, of those of all sequences, whose blocks run before others begin: as many as
- * share a quarter of the card's cache with the tiles that their blocks load. A quarter, because
- * blocks of two groups run at a time, and an H200's cache holds some data twice. All heads if not
- * even one fits. */
+/* Returns a number of heads, so that the blocks of these heads run before the blocks of other heads
+ * begin. The tiles that these blocks load fit together into a quarter of the card's cache. It is a
+ * quarter because blocks of two such groups run at a time, and an H200's cache holds some data
+ * twice. If not even one head fits, returns the number of all heads of all sequences. */
 size_t attention_group(const struct device *d, enum device_kernel kernel, size_t heads,
 		       size_t tiles, const struct attention_args *a);
 /* Public for tests, which compare each kernel with plain loops. */

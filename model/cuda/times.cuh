@@ -1,6 +1,9 @@
-/* times.cuh - seconds on the device by kind of work, for developers who tune it. Private to
- * model/cuda. Every kernel, product, copy and clearing is put between two events, so graphs are off
- * and steps are somewhat slower than without it. All functions allow NULL and then do nothing.
+/* times.cuh - seconds on the device by kind of work, for developers who tune the code. Private to
+ * model/cuda.
+ *
+ * Every kernel, product, copy and clearing is put between two events. Graphs are therefore off
+ * while times are measured, and steps are somewhat slower. All functions allow NULL and then do
+ * nothing.
  */
 #ifndef MODEL_CUDA_TIMES_CUH
 #define MODEL_CUDA_TIMES_CUH

@@ -13,8 +13,8 @@
 
 #include "base/file.h"
 
-/* Returns true if byte-level BPE writes the byte as itself. It writes every other byte as the next
- * unused character from U+0100 on. */
+/* Returns true if byte-level BPE writes the byte as the character of the same number. BPE writes
+ * every other byte as the next unused character from U+0100 on. */
 static bool is_itself(int byte)
 {
 	return (byte >= '!' && byte <= '~') || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;

@@ -23,17 +23,17 @@
 
 enum { KINDS = 3, NAME = 96, PATH = 4096, MANIFEST_MOST = 1 << 20 };
 
-/* A shard with moments has each tensor three times: weights, first and second moment. The shard of
- * a model that was not trained here has no moments. */
+/* A shard of a trained model has each tensor three times: the weights, the first and the second
+ * moment. The shard of a model that was not trained here has only the weights. */
 static const char *const prefixes[KINDS] = { "", "optimizer.moment1.", "optimizer.moment2." };
 
 /* ---- shards ---- */
 
-/* The place of a tensor's numbers: in memory, or in a stage, whose device may have memory of its
- * own. */
+/* Where a tensor's numbers are: in arrays in memory, or in a stage, whose device may have memory of
+ * its own. */
 struct place {
 	const float *arrays[KINDS];
-	struct stage *stage; /* NULL: in `arrays` */
+	struct stage *stage; /* the stage that has the numbers; NULL: `arrays` has them */
 	int kind;
 	size_t offset;
 };
@@ -45,13 +45,13 @@ static int give_numbers(const void *context, size_t first, size_t n, float *to, 
 
 	state[p->kind] = to;
 	stage_get_state(p->stage, p->offset + first, n, state);
-	if (stage_failure(p->stage)[0]) /* the numbers are out of date */
+	if (stage_failure(p->stage)[0]) /* then the numbers are outdated */
 		return error_set(err, -EIO, "the device failed (%s)", stage_failure(p->stage));
 	return 0;
 }
 
-/* Writes weights and both moments, which have the names of the weights with a prefix. kinds:
- * 1: only weights; KINDS: moments too. */
+/* Writes the weights. With kinds = KINDS also writes both moments, whose names are the weights'
+ * names with a prefix. kinds = 1: only the weights. */
 static int write_arrays(const char *path, const struct tensor *tensors, size_t n, int kinds,
 			const struct place *from, struct error *err)
 {
@@ -113,9 +113,9 @@ static int check_entry(const struct safetensors *file, const char *path, const c
 	return tensor_check_shape(t, path, name, e->dims, e->shape, err);
 }
 
-/* Reads from a shard the tensors [first, first + n) of the stage to `to` (3, P), in the order of
- * the stage's arrays. `whole`: number of tensors of weights in the shard. If the file has no
- * moments, they become zeros. */
+/* Reads the tensors [first, first + n) of the stage from a shard to `to` (3, P): weights and both
+ * moments, in the order of the stage's arrays. `whole`: number of the shard's tensors without
+ * moments. If the file has no moments, they become zeros. */
 static int read_arrays(const struct safetensors *file, const char *path, struct stage *s,
 		       size_t first, size_t n, size_t whole, float *to, struct error *err)
 {
@@ -228,8 +228,8 @@ static int write_manifest(const char *folder, const struct checkpoint *c, json_t
 
 /* ---- names of shards ---- */
 
-/* Writes the name of a shard. If a checkpoint replaces another one of the same iteration, the name
- * has a second form, so that the old files stay until the new manifest is complete. */
+/* Writes the name of a shard. second: another form of the name, for a checkpoint that replaces a
+ * checkpoint of the same iteration. The old files then stay until the new manifest is complete. */
 static void shard_name(char name[NAME], uint32_t stage, uint64_t iteration, bool second)
 {
 	snprintf(name, NAME, "stage-%03" PRIu32 ".%08" PRIu64 "%s.safetensors", stage, iteration,
@@ -265,7 +265,8 @@ static bool names_file(const json_t *shards, const char *name)
 	return false;
 }
 
-/* Returns true if the folder has a checkpoint whose files have this iteration's names. */
+/* Returns true if the folder has a checkpoint of this iteration, whose shards have the names that a
+ * new checkpoint of the iteration would get. */
 static bool names_are_taken(const char *folder, uint64_t iteration)
 {
 	char path[PATH], name[NAME];
@@ -487,8 +488,8 @@ static int read_part(const char *folder, const json_t *root, const struct tensor
 	return rc;
 }
 
-/* Reads the tensors of s in groups, each from one shard. If the checkpoint is cut like the model of
- * s, there is one group: the shard of the same stage. */
+/* Reads the tensors of s in groups, each from one shard. If the checkpoint has the same stages as
+ * the model of s, there is one group: the shard of the same stage. */
 static int read_parts(const char *folder, const json_t *root, const struct checkpoint *c,
 		      struct stage *s, float *to, struct error *err)
 {
@@ -537,7 +538,7 @@ int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err
 	return rc;
 }
 
-/* ---- of a run: a folder for each, shards and manifest by different processes ---- */
+/* ---- checkpoints of a run: agents write the shards, the controller writes the manifest ---- */
 
 static void save_folder(char path[PATH], const char *run, uint64_t iteration)
 {
@@ -665,7 +666,7 @@ int checkpoint_save_manifest(const char *run, const struct checkpoint *c,
 	return rc;
 }
 
-/* Removes the shards and the manifest that this function's callers have written, and the folder if
+/* Removes a checkpoint's shards, their temporary files and the manifest. Removes the folder if
  * nothing else is in it. */
 static void remove_saved(const char *folder)
 {
@@ -697,8 +698,8 @@ void checkpoint_prune(const char *run, uint64_t oldest)
 		char *end;
 		unsigned long long iteration = strtoull(e->d_name, &end, 10);
 
-		/* Keeps the checkpoint of iteration 0, the weights with which the run began,
-		 * because verify needs it. */
+		/* Verify needs the checkpoint of iteration 0, the weights with which the run
+		 * began. */
 		if (e->d_name[0] < '0' || e->d_name[0] > '9' || *end || iteration >= oldest ||
 		    iteration == 0)
 			continue;

@@ -24,8 +24,8 @@ struct safetensors;
 struct checkpoint {
 	struct model_config config;
 	struct hyperparameters hyper;
-	/* Number of AdamW steps that were made; in a run's checkpoint, number of the run's
-	 * iterations. */
+	/* Number of AdamW steps that were made. When a run's checkpoint is written, this counts
+	 * only the run's iterations, and `before` has the earlier steps. */
 	uint64_t iteration;
 	/* Number of AdamW steps before the run; 0 after checkpoint_read, because `iteration` then
 	 * includes these steps. */
@@ -38,17 +38,16 @@ struct checkpoint {
 /* Writes a checkpoint of all stages (n_stages) of the model. Makes the folder if it is missing. */
 int checkpoint_write(const char *folder, const struct checkpoint *c,
 		     struct stage *const *stages, struct error *err);
-/* Reads the manifest only. -ENOENT: there is none. -EINVAL: the message names file and key; or the
- * checkpoint is of a rehearsal, and therefore no model. */
+/* Reads the manifest only. -ENOENT: there is none. -EINVAL: a key is wrong, and the message names
+ * file and key; or the checkpoint is a rehearsal's, whose numbers are no model. */
 int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err);
-/* Reads weights and moments of one stage. Its config must be that of the manifest, except that it
- * may be cut into other stages: the layers then come from the files of the stages that had them.
- * Checks all of them before it overwrites anything. -EINVAL: the message names the file and the
- * tensor. */
+/* Reads weights and moments of one stage. The stage's model must be the manifest's model, but may
+ * be cut into other stages. Each layer is then read from the shard that has it. Checks all files
+ * before it overwrites anything. -EINVAL: the message names the file and the tensor. */
 int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err);
 
 /* Opens the file of one stage, and checks it against the manifest's hash. If all moments are zeros,
- * the file contains no moments. The caller closes it. Errors as above. */
+ * the file contains no moments. The caller closes it. Errors as for checkpoint_read_stage. */
 int checkpoint_open_stage(const char *folder, uint32_t stage, struct safetensors **file,
 			  struct error *err);
 
@@ -60,13 +59,13 @@ int checkpoint_open_stage(const char *folder, uint32_t stage, struct safetensors
  * on its own machine. The controller writes the manifest on its machine, after every stage has been
  * written. If all of them run on one machine, the folder is an ordinary checkpoint. */
 
-/* Writes one stage's file. state: (3, P) weights, first and second moments. Without moments, state
- * is (P), and a reader of the file gets zeros for moments. On success the file is on disk, and the
- * function gives the hash of its content and its bytes. */
+/* Writes one stage's file. state: (3, P) weights, first and second moments; or (P) weights alone,
+ * and a reader then gets zeros for the moments. On success the file is on disk, and the function
+ * gives the hash of its content and its size in bytes. */
 int checkpoint_save_stage(const char *run, const struct model_config *c, uint32_t stage,
 			  uint64_t iteration, const float *state, bool moments, uint64_t *hash,
 			  uint64_t *bytes, struct error *err);
-/* Writes the path of a stage's file. -ENAMETOOLONG: it does not fit. */
+/* Writes the path of a stage's file. -ENAMETOOLONG: the path is longer than `room`. */
 int checkpoint_stage_path(char *path, size_t room, const char *run, uint32_t stage,
 			  uint64_t iteration);
 /* Compares a shard's file with its hash. -EINVAL: the hash differs. -ENOENT: there is no file. */

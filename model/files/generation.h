@@ -16,11 +16,12 @@
  * the error names file and key. */
 int generation_tokens(json_t **out, const char *folder, struct error *err);
 /* Reads the tokens that end a text to *ids (*n), which the caller frees; *n is 0 if the files name
- * none. *ids has room for one more token. -ENOTSUP: generation_config.json has a setting that
- * `skippipe generate` does not support; otherwise as generation_tokens. */
+ * none. The caller may append one token, because *ids has room for *n + 1. -ENOTSUP:
+ * generation_config.json has a setting that `skippipe generate` does not support. Other errors as
+ * for generation_tokens. */
 int generation_ends(const char *folder, int32_t **ids, size_t *n, struct error *err);
-/* Adds the tokens that from/config.json names to to/generation_config.json, unless this file has an
- * eos_token_id itself. */
+/* Adds the tokens that from/config.json names to to/generation_config.json, unless the latter file
+ * already has an eos_token_id. */
 int generation_keep(const char *from, const char *to, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* Names and shapes are those of tensor.h, so a model is read by looking each tensor up in the file
- * that holds it. Tensors that this model does not have are skipped, unless they would change the
+/* Names and shapes of tensors are as in tensor.h, so the reader looks each tensor up in the file
+ * that has it. Tensors that this model does not have are skipped, unless they would change the
  * arithmetic. huggingface_config.c reads config.json. */
 #include "model/files/huggingface.h"
 
@@ -157,8 +157,8 @@ static int check_bias(const struct weight *w, struct error *err)
 			 w->entry->name);
 }
 
-/* Checks a separate head in a model with "tie_word_embeddings": true. Versions of the library
- * differ in which of the two they use. */
+/* Checks the separate head of a model with "tie_word_embeddings": true. The head must equal the
+ * embedding, because versions of the library differ in which of the two they use. */
 static int check_head(const struct huggingface *h, const struct weight *head,
 		      struct error *err)
 {
@@ -300,9 +300,10 @@ static int find_weight(const struct huggingface *h, const struct tensor *t, stru
 	return rc == -ENOENT ? -EINVAL : rc;
 }
 
-/* Refuses an embedding or a norm of zeros. No trained model has one. Some download tools first
- * allocate the whole file. If such a tool ends early, the rest of the file is zeros. Other weights
- * may be zero, for example in layers that were added to a trained model. */
+/* Refuses an embedding or a norm that is all zeros, because no trained model has such a tensor.
+ * Some download tools first allocate the whole file, and if such a tool is interrupted, the rest of
+ * the file is zeros. Other weights may be zero, for example in layers that were added to a trained
+ * model. */
 static int check_not_zero(const struct tensor *t, const struct weight *w, struct error *err)
 {
 	bool zero = t->role == TENSOR_EMBED || t->role == TENSOR_NORM1 || t->role == TENSOR_NORM2 ||

@@ -20,8 +20,8 @@ int huggingface_export(const char *folder, struct stage *const *stages, const js
 int huggingface_read_config(const char *folder, struct model_config *c, struct error *err);
 /* Reads the weights into the stages of a model of that config, with any number of stages. Checks
  * everything before it overwrites anything; -EINVAL names file and tensor. Tensors that the model
- * lacks are skipped; those that would change the arithmetic (biases that are not zero, other
- * weights of a layer, a second head, an adapter) are refused. */
+ * lacks are skipped, unless they would change the arithmetic. Biases that are not zero, unknown
+ * weights of a layer, a second head and an adapter are therefore refused. */
 int huggingface_read_weights(const char *folder, struct stage *const *stages,
 			     struct error *err);
 

@@ -26,7 +26,7 @@ struct reader {
 	int rc; /* error code of the first failure */
 };
 
-/* Refuses a key of the object because of its value. in: place of the object, such as
+/* Refuses a key of an object because of its value. in: name of the object in the file, such as
  * "rope_scaling.", or "". */
 static void refuse(struct reader *r, const char *in, const char *key, const json_t *value,
 		   const char *expected)
@@ -87,8 +87,8 @@ static void take_number(struct reader *r, const char *in, const json_t *object, 
 		*(float *)at = (float)v;
 }
 
-/* Returns true if the key is present; a missing key has the library's default. null counts as
- * missing if the library itself writes null for this key. */
+/* Returns true if the key is present; a missing key has the library's default. null_is_none: null
+ * counts as missing, because the library itself writes null for this key. */
 static bool has_key(struct reader *r, const char *key, bool null_is_none)
 {
 	const json_t *value = json_object_get(r->root, key);
@@ -205,8 +205,8 @@ static const char *rope_kind(struct reader *r, const char *in, const json_t *obj
 	return kind;
 }
 
-/* Reads the context before scaling, which is beside or inside the object. The library's default is
- * the model's context. */
+/* Reads the context length before scaling, from inside the RoPE object or from beside it. The
+ * library's default is the model's context. */
 static void take_original_context(struct reader *r, const char *in, const json_t *object)
 {
 	static const char key[] = "original_max_position_embeddings";
@@ -256,7 +256,7 @@ static bool same_scaling(const struct model_config *a, const struct model_config
 	       a->rope_original_context == b->rope_original_context;
 }
 
-/* Reads the rotary positions in both forms. If a file has both, they must agree. */
+/* Reads the rotary positions in both forms. If a file has both forms, their values must agree. */
 static void read_positions(struct reader *r)
 {
 	static const struct {
@@ -415,7 +415,7 @@ static const struct known {
 	{ "typical_p", ANY },
 };
 
-/* Returns true if all elements of an array are `of`. */
+/* Returns true if the value is an array, and `of` is true for every element. */
 static bool is_array_of(const json_t *value, bool (*of)(const json_t *))
 {
 	for (size_t i = 0; i < json_array_size(value); i++)

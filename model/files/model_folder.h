@@ -1,5 +1,5 @@
-/* model_folder.h - which kind of model a folder holds. A folder may contain only one model, because
- * a reader could not know which of two models is meant. */
+/* model_folder.h - finds out which kind of model a folder holds. A folder may hold only one model,
+ * because with two a reader could not know which is meant. */
 #ifndef MODEL_MODEL_FOLDER_H
 #define MODEL_MODEL_FOLDER_H
 

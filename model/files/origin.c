@@ -1,7 +1,7 @@
 /* origin.c - cuts a model on disk into the stages of a run, one tensor at a time.
  *
- * Tensors are found by name, so the source may be cut in another way. A skippipe checkpoint also
- * has the moments of AdamW; for a model of another tool they are zeros. */
+ * Tensors are found by name, so the number of stages of the source does not matter. A skippipe
+ * checkpoint also has the moments of AdamW; for a model of another tool they are zeros. */
 #include "model/files/origin.h"
 
 #include <errno.h>
@@ -203,7 +203,7 @@ int origin_cut_again(const struct origin *o, const struct model_config *c, const
 	return rc;
 }
 
-/* ---- the record ---- */
+/* ---- the description in a run's record ---- */
 
 static json_t *pack_hex(uint64_t v)
 {

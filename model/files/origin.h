@@ -26,20 +26,20 @@ struct origin {
 	uint64_t hashes[ROUTE_HOPS]; /* (n_stages) hashes of the stages' files */
 };
 
-/* Reads the folder's configuration. *trained: the folder has a skippipe checkpoint, whose
- * hyperparameters and moments are used too; otherwise r stays unchanged. The caller chooses
- * c->n_stages. -ENOENT: the folder has neither config.json nor manifest.json; other errors name
- * file and key. */
+/* Reads the folder's configuration. *trained: the folder has a skippipe checkpoint. Its
+ * hyperparameters are then read into r, and a run continues with its moments. Otherwise r stays
+ * unchanged. The caller chooses c->n_stages. -ENOENT: the folder has neither config.json nor
+ * manifest.json; other errors name file and key. */
 int origin_read(struct origin *o, const char *folder, struct model_config *c,
 		struct hyperparameters *r, bool *trained, struct error *err);
 /* Cuts the model into the files of iteration 0 of a run, one for each stage of c, and sets n_stages
  * and hashes. Needs memory for one stage. */
 int origin_cut(struct origin *o, const struct model_config *c, const char *run, struct error *err);
-/* Where the files of the new stages go: to those of an iteration of a run. */
+/* The run and the iteration whose checkpoint receives the files of the new stages. */
 struct origin_cut_to {
 	const char *run;
 	uint64_t iteration;
-	uint64_t *hashes, *bytes; /* (n_stages) of the files, filled in; room for ROUTE_HOPS */
+	uint64_t *hashes, *bytes; /* (n_stages) hash, size of each file; room for ROUTE_HOPS */
 };
 /* Cuts the model of a folder, with its moments, into one file for each stage of c. */
 int origin_cut_folder(const char *folder, const struct model_config *c,
@@ -51,7 +51,7 @@ int origin_cut_again(const struct origin *o, const struct model_config *c, const
 
 /* Returns the description as JSON, which the caller frees; NULL if memory runs out. */
 char *origin_print(const struct origin *o);
-/* -EINVAL: the text is no such description. */
+/* Parses what origin_print has written. -EINVAL: the text is something else. */
 int origin_parse(struct origin *o, const char *text, struct error *err);
 
 #endif

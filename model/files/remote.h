@@ -21,7 +21,7 @@
 struct remote {
 	const char *to;  /* the option's value: COMMAND or rclone:REMOTE; borrowed */
 	atomic_bool stopped;
-	/* Time limit of a command; one that runs longer fails; 0: no limit. */
+	/* Time limit of a command, after which the command fails; 0: no limit. */
 	int64_t limit_us;
 };
 
@@ -36,8 +36,8 @@ int remote_put(struct remote *r, const char *name, const char *path, struct erro
  * for remote_put. */
 int remote_get(struct remote *r, const char *name, const char *path, uint64_t *hash,
 	       struct error *err);
-/* Prevents later commands, and ends the running one within seconds, even if it ignores SIGTERM.
- * Does not wait. Another thread may call it. */
+/* Ends the running command within seconds, even if the command ignores SIGTERM, and prevents later
+ * commands. Does not wait. Another thread may call this function. */
 void remote_stop(struct remote *r);
 
 #endif

@@ -58,7 +58,7 @@ char *run_parts_print(const struct run_parts *parts)
 	return text;
 }
 
-/* `before` is the part before this one; NULL: this is the first. */
+/* `before`: the part that precedes this one in the list; NULL: this is the first. */
 static bool read_part(struct run_parts *out, json_t *o, const struct run_part *before)
 {
 	json_int_t after, skipped, position, writer;

@@ -1,8 +1,8 @@
-/* run_parts.h - the parts of a run whose model was cut into other stages on the way.
+/* run_parts.h - the parts of a run whose model was cut into other stages during the run.
  *
- * Within a part the stages and the data shards stay the same. The record keeps the list under the
- * key "parts" once there is more than one part. Verify needs all of them; the controller needs the
- * newest.
+ * Within a part the stages and the data shards stay the same. Once a run has more than one part,
+ * its record has the list of parts under the key "parts". Verify needs all parts; the controller
+ * needs only the newest.
  */
 #ifndef MODEL_RUN_PARTS_H
 #define MODEL_RUN_PARTS_H
@@ -15,30 +15,31 @@
 #define RUN_PARTS_KEY "parts"
 
 struct run_part {
-	uint64_t after;    /* the part follows this commit; 0: the run began with it */
-	uint64_t skipped;  /* how often data had been skipped by then (store_repeats) */
+	uint64_t after;    /* last iteration committed before this part; 0: the run began with it */
+	uint64_t skipped;  /* store_repeats.skipped, the count of skipped data, before this part */
 	uint64_t position; /* number of microbatches that were read before the part */
-	uint64_t writer;   /* the first controller of the part (store_writer_epoch) */
+	uint64_t writer;   /* epoch of the part's first controller (store_writer_epoch) */
 	uint32_t n_shards, per_shard; /* data shards, and microbatches of each in an iteration */
-	uint32_t n_restores; /* number of restored stages that the record had by then */
-	char *model;         /* skippipe.model/1 with the cut; owned */
+	uint32_t n_restores; /* number of stages that the run had restored before the part */
+	char *model;         /* the model with its cut, as JSON (skippipe.model/1); owned */
 };
 
 struct run_parts {
-	struct run_part *list; /* (n) in their order */
+	struct run_part *list; /* (n) the parts in their order in the run */
 	size_t n;
 };
 
-/* Returns the position in each data shard, in microbatches, after `committed` iterations of the run
- * of which the data of `skipped` was skipped. */
+/* Returns the position in each data shard, in microbatches. committed, skipped: since the run
+ * began, the number of committed iterations, and of iterations whose data was skipped. */
 uint64_t run_part_position(const struct run_part *p, uint64_t committed, uint64_t skipped);
 
 /* Adds a copy of the part. */
 void run_parts_add(struct run_parts *parts, const struct run_part *p);
 /* Returns the list as JSON, which the caller frees; NULL if memory runs out. */
 char *run_parts_print(const struct run_parts *parts);
-/* The caller frees the list with run_parts_free. -EINVAL: it is damaged. */
+/* Parses what run_parts_print has written. The caller frees the list with run_parts_free. -EINVAL:
+ * the text is damaged. */
 int run_parts_parse(struct run_parts *out, const char *text, struct error *err);
-void run_parts_free(struct run_parts *parts); /* zeroes it; a zeroed list is allowed */
+void run_parts_free(struct run_parts *parts); /* zeroes the list; a zeroed list is allowed */
 
 #endif

@@ -1,7 +1,7 @@
 /* A file is a length, a JSON header of names, types, shapes and offsets, and the data. The header
  * comes from outside, so every number is checked against the file's size before use, and overlaps
- * and gaps are refused. For a tensor of an unsupported type only its place is recorded, because
- * files contain tensors that are not needed here. */
+ * and gaps are refused. Of a tensor of an unsupported type only offset and size are recorded. This
+ * is no error, because files contain tensors that are not needed here. */
 #include "model/files/safetensors.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static const struct {
 } types[] = {
 	[SAFETENSORS_F32] = { "F32", 4 },
 	[SAFETENSORS_F16] = { "F16", 2 },
-	[SAFETENSORS_BF16] = { "BF16", 2 }, /* the number of rows is also SAFETENSORS_OTHER */
+	[SAFETENSORS_BF16] = { "BF16", 2 }, /* the number of entries equals SAFETENSORS_OTHER */
 };
 
 enum {
@@ -353,7 +353,8 @@ int safetensors_read(const struct safetensors *s, const struct safetensors_entry
 	return safetensors_read_some(s, e, 0, e->count, to, err);
 }
 
-/* Returns true if no number is infinite or NaN: those have all bits of the exponent set. */
+/* Returns true if no number is infinite or NaN. An infinite number or a NaN has all bits of the
+ * exponent set. */
 static bool all_finite(const struct safetensors_entry *e, const unsigned char *from,
 		       size_t size)
 {

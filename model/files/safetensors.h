@@ -28,8 +28,9 @@ struct safetensors_entry {
 	uint64_t shape[SAFETENSORS_DIMS];
 	size_t count;     /* number of values: the product of the shape */
 	const void *data; /* data to be written, little-endian */
-	/* Writes floats that lie elsewhere, if data is NULL: copies values [first, first + n) of
-	 * the tensor to `to`. Returns 0 or a negative errno, with a message. */
+	/* Used if data is NULL, for floats that lie elsewhere, for example on a device. Copies
+	 * values [first, first + n) of the tensor to `to`. Returns 0 or a negative errno, with a
+	 * message. */
 	int (*give)(const void *context, size_t first, size_t n, float *to, struct error *err);
 	const void *context; /* argument of `give` */
 	/* Offset and size of the tensor's data in a file that was opened, bytes. */
@@ -40,8 +41,9 @@ struct safetensors_entry {
 struct safetensors; /* opaque */
 
 /* Reads the table. Data is read on request and not mapped, so a file that shrinks later causes an
- * error and not a signal. The message names the file and the tensor. -EINVAL: the file is of
- * another format, is damaged, or is cut short, now or later; other errors are the system's. */
+ * error and not a signal. The message names the file and the tensor. -EINVAL: the file has another
+ * format, is damaged, or is cut short; the functions below also return this if the file is cut
+ * short later. Other errors are the system's. */
 int safetensors_open(struct safetensors **out, const char *path, struct error *err);
 void safetensors_close(struct safetensors *s); /* NULL is allowed */
 /* Gives the whole table, for tests and fuzzers; programs look up entries by name. */
@@ -55,7 +57,7 @@ int safetensors_check_type(const struct safetensors *s, const struct safetensors
  * -EINVAL also for SAFETENSORS_OTHER. */
 int safetensors_read(const struct safetensors *s, const struct safetensors_entry *e, float *to,
 		     struct error *err);
-/* Reads n values from index `first` on; in other respects as safetensors_read. */
+/* Reads n values from index `first` on, otherwise like safetensors_read. */
 int safetensors_read_some(const struct safetensors *s, const struct safetensors_entry *e,
 			  size_t first, size_t n, float *to, struct error *err);
 /* Checks that all values are finite. -EINVAL also for a value that is infinite or NaN. */
@@ -66,8 +68,8 @@ int safetensors_all_zero(const struct safetensors *s, const struct safetensors_e
 			 bool *zero, struct error *err);
 /* Hashes the whole file, as in hash.h. */
 int safetensors_hash(const struct safetensors *s, uint64_t *hash, struct error *err);
-/* Computes FNV-1a over the file's 64-bit words and its last bytes. Manifests without "hash" have
- * this checksum. */
+/* Computes FNV-1a over the file's 64-bit words and its last bytes. Older manifests, which have no
+ * key "hash", have this checksum. */
 int safetensors_checksum(const struct safetensors *s, uint64_t *sum, struct error *err);
 
 /* Writes entries (n; F32) to a temporary file, which is synced and renamed. metadata: pairs of key

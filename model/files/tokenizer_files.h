@@ -1,6 +1,5 @@
-/* tokenizer_files.h - the small files that belong to a model beside its weights: its tokenizer and
- * the settings for generation. They are copied as they are, so that a model that passes through
- * this program keeps them. */
+/* tokenizer_files.h - the small files of a model besides its weights: its tokenizer and the
+ * settings for generation. Commands that copy a model copy these files unchanged. */
 #ifndef MODEL_TOKENIZER_FILES_H
 #define MODEL_TOKENIZER_FILES_H
 
@@ -12,9 +11,9 @@
 int tokenizer_files_check(const char *folder, struct error *err);
 /* Copies the files that exist from one folder to another, which is created if it is missing. */
 int tokenizer_files_copy(const char *from, const char *to, struct error *err);
-/* Removes the files of a replaced model from the folder. Keeps files whose names the new model's
- * folder `from` has too, and keeps `tokenizer`, a file or a folder. `from` and `tokenizer` may be
- * NULL. Errors are the system's. */
+/* Removes the files of a replaced model from the folder. Keeps a file if the new model's folder
+ * `from` has a file of the same name. Also keeps `tokenizer`, a file or a folder. `from` and
+ * `tokenizer` may be NULL. Errors are the system's. */
 int tokenizer_files_remove(const char *folder, const char *from, const char *tokenizer,
 			   struct error *err);
 

@@ -12,7 +12,8 @@
 
 struct weight_files; /* opaque */
 
-/* -ENOENT: no such files; -EINVAL: an index or a file that cannot be read. */
+/* -ENOENT: the folder has neither an index nor safetensors files. -EINVAL: an index or a file
+ * cannot be read. */
 int weight_files_open(struct weight_files **out, const char *folder, struct error *err);
 void weight_files_close(struct weight_files *f); /* NULL is allowed */
 
@@ -26,8 +27,8 @@ struct weight {
 };
 
 /* Finds a tensor; *w is borrowed. Opens the tensor's file if it is not open yet. -ENOENT: the model
- * has no such tensor. -EINVAL: it is in two files, which the message names, or the index is
- * wrong. */
+ * has no such tensor. -EINVAL: two files have the tensor, and the message names them; or the index
+ * is wrong. */
 int weight_files_find(struct weight_files *f, const char *name, struct weight *w,
 		      struct error *err);
 

@@ -24,7 +24,7 @@ struct choices {
 	struct tokenizer *tokenizer;
 	char *text; /* (size) content of the file */
 	size_t size;
-	int32_t *tokens, *targets; /* (T) of one choice */
+	int32_t *tokens, *targets; /* (T) tokens and targets of one choice */
 };
 
 /* A place in the file. */
@@ -168,7 +168,7 @@ static int measure_losses(struct choices *c, const struct question *q, const uin
 	return 0;
 }
 
-/* Returns the choice with the lowest loss; if several have it, the first of these. */
+/* Returns the choice with the lowest loss, or the first of several choices with this loss. */
 static uint32_t find_lowest(const struct question *q, const double *losses, bool per_token)
 {
 	uint32_t lowest = 0;

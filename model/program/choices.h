@@ -11,10 +11,10 @@
 /* opaque: a file of questions (model/text/question.h), and memory for one question. */
 struct choices;
 
-/* Reads the file o->eval.choices, and checks every line. The model is that of the folder
- * o->files.at[0], which `trainer` has loaded. o and trainer are borrowed until choices_free.
- * -EINVAL: a line is no question, or a choice is longer than the model's sequence; the error names
- * the line. -EFBIG: the file is too large. */
+/* Reads the file o->eval.choices, and checks every line. `trainer` has loaded the model of the
+ * folder o->files.at[0]. o and trainer are borrowed until choices_free. -EINVAL: a line is no
+ * question, or a choice is longer than the model's sequence; the error names the line. -EFBIG: the
+ * file is too large. */
 int choices_new(struct choices **out, const struct options *o, struct trainer *trainer,
 		struct error *err);
 void choices_free(struct choices *c); /* NULL is allowed */

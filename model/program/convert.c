@@ -42,9 +42,9 @@ static const char import_intro[] =
 	"BF16), to evaluate it or to continue its training.\n"
 	"\n";
 
-/* Writes the tokenizer and the settings of generation: those of the imported model, or simple ones
- * if it had none. The files of the model decide, not those of the output folder, because an export
- * that was killed may have left a part of its files there. */
+/* Writes the tokenizer and the settings of generation. These are the imported model's files, or
+ * simple files if that model had none. The files in the output folder are not consulted, because an
+ * export that was killed may have left only a part of them there. */
 static int write_small_files(const char *from, const char *to, uint32_t vocab, struct error *err)
 {
 	static const char generation[] = "{\"_from_model_config\": true}\n";
@@ -71,7 +71,7 @@ static int move_files(const char *from, const char *to, bool replaces, struct er
 
 	if (n < 0)
 		return error_set(err, -errno, "%s: %s", from, strerror(errno));
-	file_sync_folder(from); /* a name must be durable here before it is removed there */
+	file_sync_folder(from); /* new files must be on disk before old files go */
 	snprintf(target, sizeof(target), "%s/config.json", to);
 	unlink(target);
 	if (replaces)
@@ -182,7 +182,8 @@ static int import_model(struct options *o, struct error *err)
 	c.config = o->config;
 	c.hyper = hyper;
 	rc = hyper_check(&hyper, &c.config, err);
-	/* Before the checkpoint is written, which would count as complete without these files. */
+	/* Checks the tokenizer's files before the checkpoint is written, because the checkpoint
+	 * would count as complete without them. */
 	if (!rc)
 		rc = tokenizer_files_check(o->files.at[0], err);
 	if (!rc)

@@ -27,8 +27,8 @@ static void note_signal(int signal)
 	} else if (now.tv_sec - first.tv_sec > REPETITION_S) {
 		struct sigaction a = { .sa_handler = SIG_DFL };
 
-		/* While this handler runs, the signal is blocked. It ends the process when the
-		 * handler returns. */
+		/* The raised signal is blocked while this handler runs. It ends the process when
+		 * the handler returns. */
 		sigaction(signal, &a, NULL);
 		raise(signal);
 	}
@@ -47,8 +47,8 @@ static void report_cut(int signal)
 }
 
 /* The handler gets its own stack. oneDNN's matrix products use the stack pointer for other memory,
- * and a handler on the normal stack would overwrite that memory. Threads of a pool block all
- * signals. */
+ * and a handler on the normal stack would overwrite that memory. Only this thread needs such a
+ * stack, because the threads of a pool block all signals. */
 void interrupt_catch(void)
 {
 	static char room[64 << 10];

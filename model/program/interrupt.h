@@ -7,8 +7,8 @@
 enum { EXIT_INTERRUPTED = 130 };
 
 /* Call it on the thread that computes. From now on the first signal is only recorded, and signals
- * within the next 3 seconds are ignored. A later one ends the process. If a mapped file is cut
- * short, the process ends with a message. */
+ * within the next 3 seconds are ignored. A signal after these 3 seconds ends the process. If a
+ * mapped file is cut short, the process ends with a message. */
 void interrupt_catch(void);
 /* Returns true if Ctrl-C was pressed or SIGTERM has arrived. */
 bool interrupt_seen(void);

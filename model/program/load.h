@@ -11,9 +11,9 @@
 int open_trainer(struct trainer **out, struct options *o, struct error *err);
 
 /* Reads the model of a folder: a checkpoint, or a model of the transformers library (config.json).
- * Sets o->config, and the batch and sequence of o->hyper if the folder's files contain them.
- * n_stages: if not 0, a model of the library is cut into that many stages, or into fewer if the
- * model has fewer layers and o->set.stages is false. */
+ * Sets o->config, and the batch and sequence of o->hyper if the folder's files contain them. A
+ * model of the library is cut into n_stages stages if n_stages is not 0. A model with fewer layers
+ * gets fewer stages, unless the user gave the number (o->set.stages). */
 int load_model_folder(struct trainer **out, const char *folder, struct options *o,
 		      uint32_t n_stages, struct error *err);
 

@@ -1,5 +1,5 @@
-/* The options of train, eval, generate, export, import and tokenize. One table describes them,
- * because most options belong to several verbs. Each row names its verbs, and has its text in their
+/* The options of train, eval, generate, export, import and tokenize. They share one table, because
+ * most options belong to several verbs. Each row names its verbs and has the option's text for the
  * helps. */
 #include "model/program/option_rows.h"
 

@@ -1,6 +1,6 @@
 /* Reads the command lines of skippipe-model's verbs. The source of the model is known only when all
- * options are read, so --set and the stages of --skip are stored and applied to the model
- * afterwards. */
+ * options are read. --set and the stages of --skip are therefore stored first, and applied to the
+ * model afterwards. */
 #include "model/program/options.h"
 
 #include <errno.h>
@@ -54,8 +54,8 @@ static int set_field(struct options *o, const char *text, struct error *err)
 	return 0;
 }
 
-/* Makes the changes of the model in the order of the command line. The number of stages of a
- * checkpoint stays. */
+/* Makes the changes of the model in the order of the command line. A checkpoint keeps its number of
+ * stages, so the STAGES of --skip K/STAGES do not cut it. */
 static int change_model(struct options *o, struct error *err)
 {
 	int rc = 0;
@@ -142,7 +142,7 @@ int options_parse(struct options *o, int argc, char **argv, const char *intro)
 		return options_fail(argv[0], &err);
 	if (rc == 0)
 		rc = change_model(o, &err);
-	/* If the command line names a folder, its model is read, cut and checked later. */
+	/* If the command line names a model's folder, the model is read, cut and checked later. */
 	if (rc == 0 && o->files.n == 0 &&
 	    (options_cut(o, &err) || model_config_check(&o->config, &err) ||
 	     hyper_check(&o->hyper, &o->config, &err)))

@@ -48,10 +48,10 @@ struct train_options {
 
 /* Records which parts --set has changed. */
 struct named_fields {
-	/* True if the command line has set: `stages`: n_stages or --cut; `shape`: other fields of
-	 * the model; `hyper`: hyperparameters. */
+	/* Parts that the command line has set. stages: n_stages or --cut; shape: other fields of
+	 * the model; hyper: hyperparameters. */
 	bool stages, shape, hyper;
-	bool length;             /* the command line has set `iterations`, a hyperparameter */
+	bool length;             /* the command line has set the hyperparameter `iterations` */
 	struct stage_layers cut; /* value of --cut; n == 0: not given */
 	uint32_t n_stages;       /* value of --set n_stages or of --skip K/STAGES; 0: not given */
 };
@@ -105,7 +105,7 @@ void options_fini(struct options *o);
 bool options_given(const struct options *o, const char *name);
 
 /* Cuts the model according to --cut, if the command line has this option. -EINVAL: the cut does not
- * fit the model, or the command line gives another number of stages too. */
+ * fit the model, or another option gives a different number of stages. */
 int options_cut(struct options *o, struct error *err);
 
 /* Prints the verb's help as an error, because the command line has too few or too many words.

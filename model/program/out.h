@@ -1,5 +1,5 @@
-/* out.h - checks the place to which a verb writes, so that no files of the user are overwritten,
- * and an error is found at the start and not after hours of work. */
+/* out.h - checks the place to which a verb writes. No file of the user is overwritten, and an error
+ * is reported at the start instead of after hours of work. */
 #ifndef MODEL_PROGRAM_OUT_H
 #define MODEL_PROGRAM_OUT_H
 

@@ -1,6 +1,6 @@
 /* Reads the paths of a plan file. Training needs nothing else from a plan, so the planner is not
  * linked to this program. This module also checks the rules for paths that do not depend on the
- * cluster, because the file may have been edited, and training would not notice a broken rule. */
+ * cluster. A user may have edited the file, and training itself would not notice a broken rule. */
 #include "model/program/plan_paths.h"
 
 #include <errno.h>
@@ -151,7 +151,7 @@ static int read_plan(struct reader *r, struct plan_paths *p, const json_t *root)
 	return rc ? rc : check_exposure(r, p, always);
 }
 
-/* Reads a phase's plan and adds it to those of the training. */
+/* Reads a phase's plan and adds it to the plans of the training. */
 static int add_plan(struct reader *r, struct planned_paths *p, const json_t *root)
 {
 	struct plan_paths *plan = &p->plans[p->n++];

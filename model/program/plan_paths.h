@@ -27,9 +27,10 @@ struct planned_paths {
 	stage_set always; /* stages that the plans of phases never skip */
 };
 
-/* Reads a file of format `skippipe.plan/1`, or of format `skippipe.phases/1`, which has the plans
- * in `with_moves`. -EINVAL: the file is invalid, or a path breaks CC1, CC2 or CC3; the message
- * names file and key. On success the caller calls planned_paths_free. */
+/* Reads a plan file: format `skippipe.plan/1` for one plan, or `skippipe.phases/1` for the plans of
+ * phases, of which those under its key `with_moves` are used. -EINVAL: the file is invalid, or a
+ * path breaks CC1, CC2 or CC3; the message names file and key. On success the caller calls
+ * planned_paths_free. */
 int planned_paths_read(struct planned_paths *p, const char *file, struct error *err);
 void planned_paths_free(struct planned_paths *p);
 

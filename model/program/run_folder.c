@@ -27,7 +27,7 @@ enum {
 	TEXT_MOST = 1 << 20,
 	LOOK_MS = 100,
 	TRIES = 20,
-	/* Time limit for the controller to take a request, and for each file to arrive. A
+	/* Time limit for the controller to take a request, and for the next file to arrive. A
 	 * controller takes a request within a second, but a file may take long on a slow link. */
 	TAKEN_US = 60000000
 };
@@ -59,7 +59,7 @@ static bool is_live(const char *run)
 	return live;
 }
 
-/* ---- which checkpoint ---- */
+/* ---- finding the newest checkpoint ---- */
 
 static bool find_newest(const char *run, uint64_t *newest)
 {
@@ -111,7 +111,7 @@ static int fetch_manifest(const char *run, struct remote *store, uint64_t *newes
 	return remote_get(store, name, path, &hash, err);
 }
 
-/* ---- its files ---- */
+/* ---- fetching the checkpoint's files ---- */
 
 static int copy_file(const char *from, const char *to, struct error *err)
 {
@@ -180,8 +180,8 @@ static uint32_t first_missing(const char *run, uint32_t n_stages, uint64_t itera
 	return n_stages;
 }
 
-/* Returns true if the checkpoint still exists. A run removes old checkpoints when newer ones are
- * complete. */
+/* Returns true if the checkpoint still exists. A run removes old checkpoints when newer checkpoints
+ * are complete. */
 static bool is_there(const char *run, uint64_t iteration)
 {
 	char manifest[64];
@@ -191,9 +191,10 @@ static bool is_there(const char *run, uint64_t iteration)
 }
 
 struct request {
-	/* A request's file, which the controller removes when it takes the request. */
+	/* Path of the file RUN/collect that makes the request. The controller removes this file
+	 * when it takes the request. */
 	const char *path;
-	/* The first stage whose file is missing, which has not changed since since_us. */
+	/* The first stage whose file is missing. This number has been the same since since_us. */
 	uint32_t missing;
 	int64_t since_us;
 };
@@ -273,9 +274,9 @@ static int keep_file(const char *from, const char *to, struct error *err)
 	return errno == ENOENT ? -EAGAIN : copy_file(from, to, err);
 }
 
-/* Links the files into a separate folder, because a running run removes old checkpoints. If this
- * user may not write to the run folder, the checkpoint itself is used, and the export fails if the
- * run removes it meanwhile. -EAGAIN: the run has removed this checkpoint. */
+/* Links the files into a separate folder, because a live run removes old checkpoints. If this user
+ * may not write to the run folder, the files are used where they are, and the export fails if the
+ * run removes them meanwhile. -EAGAIN: the run has removed this checkpoint. */
 static int keep(const char *run, uint64_t iteration, uint32_t n_stages, char *out, size_t room,
 		bool *temporary, struct error *err)
 {

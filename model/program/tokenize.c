@@ -50,7 +50,7 @@ struct shard_file {
 	uint64_t done, all;     /* bytes read so far, and bytes of all files */
 	uint32_t texts, shards; /* number of text files, and number of shards */
 	uint64_t documents;     /* number of documents; a shard with tokens counts as one */
-	uint32_t most[2];       /* largest token of a shard at even and at odd positions */
+	uint32_t most[2];       /* largest token at even and at odd positions: see put_raw */
 	bool bar;
 };
 
@@ -138,9 +138,10 @@ static int put_encoded(struct shard_file *s, const char *path, struct place plac
 	return 0;
 }
 
-/* Counts of a file's documents that have no text. */
+/* The documents of a file that have no text. */
 struct left_out {
-	/* Number of documents with null, and with an empty text; line of the first. */
+	/* Number of documents that are null, and number that are empty; line of the first of all
+	 * these. */
 	uint64_t null, empty, first;
 };
 
@@ -201,8 +202,8 @@ static int put_jsonl(struct shard_file *s, FILE *in, const char *path, struct er
 	return rc;
 }
 
-/* A block of the text that is being read. Its first `context` bytes were already encoded with the
- * previous block. */
+/* A block of the text that is being read. Its first `context` bytes repeat the end of the previous
+ * block, which was encoded with that block. */
 struct block {
 	char *text;
 	size_t held, room, context, skip;
@@ -230,8 +231,8 @@ static int check_block(struct block *b, size_t size, const char *path, bool byte
 				"to UTF-8, first)");
 }
 
-/* Encodes a block up to a place where it can be cut, or to its end. The rest stays for the next
- * call. */
+/* Encodes a block up to a place where it can be cut, or to its end. The next call encodes the bytes
+ * after this place. */
 static int put_block(struct shard_file *s, struct block *b, const char *path, bool last,
 		     struct error *err)
 {
@@ -322,8 +323,8 @@ static int put_shard(struct shard_file *s, FILE *in, const char *path, const str
 	return 0;
 }
 
-/* Copies the tokens of a nanoGPT file, which has no header. Tokens of 32 bits are recognised by the
- * upper halves of their numbers, which are small. */
+/* Copies the 16-bit tokens of a nanoGPT file, which has no header. Refuses a file of 32-bit tokens,
+ * in which every second 16-bit number is an upper half and therefore small. */
 static int put_raw(struct shard_file *s, FILE *in, const char *path, struct error *err)
 {
 	struct stat st;
@@ -429,7 +430,8 @@ static int write_header(struct shard_file *s)
 	       fflush(s->out);
 }
 
-/* Opens a temporary file beside the shard. It gets the shard's name when it is complete. */
+/* Opens a temporary file beside the shard, and gives this file the shard's name when the file is
+ * complete. */
 static int write_shard(struct shard_file *s, const struct options *o, struct error *err)
 {
 	struct file_aside a;

@@ -246,9 +246,9 @@ static int session_init(struct training *s, struct error *err)
 	return 0;
 }
 
-/* Returns the floating-point operations of a microbatch. For each token they are 6 for each weight
- * of the visited stages, without the embedding, which is looked up and not multiplied, and 12 *
- * layers * dim * T for attention. */
+/* Returns the floating-point operations of a microbatch. For each token there are 6 for each weight
+ * of the visited stages, and 12 * layers * dim * T for attention. The weights of the embedding do
+ * not count, because they are looked up and not multiplied. */
 static double microbatch_flops(const struct training *s, const uint32_t *path, uint32_t n)
 {
 	const struct model_config *c = &s->o.config;
@@ -329,8 +329,8 @@ static bool skips_all(const struct training *s, uint64_t iteration, uint32_t dro
 	       share == 0;
 }
 
-/* Before the first iteration that visits droppable stages, gives each of them the state of a
- * trained stage. */
+/* Before the first iteration that visits droppable stages, copies the state of a trained stage to
+ * each droppable stage. */
 static int stack_stages(struct training *s)
 {
 	const struct visit_rules *v = &s->o.visits;
@@ -350,8 +350,8 @@ static int stack_stages(struct training *s)
 	return rc;
 }
 
-/* Computes one iteration. If the loss or a gradient is not finite, no step is made and no
- * checkpoint written: the iteration is repeated with the next text, or the training ends. */
+/* Computes one iteration. If the loss or a gradient is not finite, makes no step and writes no
+ * checkpoint. Then the iteration is repeated with the next text, or the training ends. */
 static int train_iteration(struct training *s, double *loss, double *norm, struct error *err)
 {
 	const struct options *o = &s->o;
@@ -458,8 +458,9 @@ static void print_step_json(const struct training *s, double loss, double norm,
 	printf(",\"elapsed_s\":%.3f}\n", (double)(clock_monotonic_us() - s->start_us) / 1e6);
 }
 
-/* Ends the training when the output cannot be written. A training that writes a checkpoint ends in
- * order if the output's reader has ended, and continues if the disk is full. */
+/* Prints a step. If the output cannot be written, a training without --out fails. A training with
+ * --out continues when the disk is full, and ends in order when the reader of its output has
+ * ended. */
 static int report_step(struct training *s, double loss, double norm, const double *validation,
 		       struct error *err)
 {
@@ -499,7 +500,8 @@ static int save_checkpoint(struct training *s, struct error *err)
 		rc = tokenizer_files_remove(s->o.out, s->o.from, s->o.tokenizer, err);
 	if (!rc && s->o.tokenizer)
 		rc = tokenizer_copy(s->o.tokenizer, s->o.out, err);
-	/* A later checkpoint replaces one of this training, not an older model. */
+	/* From now on o->out has a checkpoint of this training, so no older model is left to
+	 * replace. */
 	s->place.replaces = false;
 	return rc;
 }
@@ -562,7 +564,8 @@ int command_train(int argc, char **argv)
 	}
 	interrupt_catch();
 	if (s.o.out)
-		/* output_flush then returns -EPIPE, and no signal ends the process. */
+		/* Without this, a write to a closed pipe would end the process. Now output_flush
+		 * returns -EPIPE. */
 		signal(SIGPIPE, SIG_IGN);
 	rc = session_init(&s, &err);
 	if (!rc)

@@ -1,5 +1,5 @@
 /* Draws the stages that each microbatch of an iteration visits, and their order, from the seed
- * alone. The rules for paths can be broken one by one, to compare the results.
+ * alone. Each of the rules for paths can be switched off by itself, to compare the results.
  */
 #include "model/program/visits.h"
 
@@ -99,8 +99,9 @@ static void draw_unequal(struct rng *r, uint32_t n_stages, stage_set always, uin
 	}
 }
 
-/* Gives all stages equal exposure. The stages are arranged in a circle in random order, and each
- * microbatch of the share, in random order, skips the next `skip` of them. */
+/* Gives all stages equal exposure. The stages that may be skipped form a circle in random order.
+ * The microbatches that skip stages, chosen in random order, go round this circle: each skips the
+ * `skip` stages after those of the microbatch before it. */
 void visits_draw(const struct visit_rules *rules, uint32_t n_stages, uint32_t microbatches,
 		 uint64_t seed, uint64_t iteration, uint32_t *paths, uint32_t *lengths)
 {

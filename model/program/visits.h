@@ -1,8 +1,8 @@
 /* visits.h - the stages that each microbatch of an iteration visits without a plan.
  *
- * The paths follow the rules for convergence (CC1 to CC3): they visit stage 0, their stages ascend
- * except for swaps of neighbours, and the other stages are skipped equally often. Each rule can be
- * broken to show its effect.
+ * The paths follow the rules for convergence, CC1 to CC3. Every path visits stage 0, the stages of
+ * a path ascend except for swaps of neighbours, and the stages that may be skipped are skipped
+ * equally often. Each rule can be broken to show its effect.
  */
 #ifndef MODEL_VISITS_H
 #define MODEL_VISITS_H
@@ -23,7 +23,8 @@ struct visit_rules {
 	bool unequal;   /* breaks CC3: later stages are skipped more often */
 	/* Numbers of iterations at the beginning and at the end in which no stage is skipped */
 	uint32_t whole_first, whole_last;
-	/* If it has phases, they replace skip, share, whole_first and whole_last. */
+	/* The skip schedule. If it has phases, their values replace skip, share, whole_first and
+	 * whole_last. */
 	struct skip_schedule schedule;
 };
 
@@ -35,9 +36,9 @@ uint32_t visit_rules_droppable(stage_set always, uint32_t n_stages);
  * not exist. */
 int visit_rules_check(const struct visit_rules *r, uint32_t n_stages, struct error *err);
 
-/* Returns the number of stages that a microbatch skips in an iteration (from 0) of `iterations`:
- * skip, 0, or that of the schedule's phase. *share gets the percentage of the microbatches that
- * skip them. */
+/* Returns the number of stages that a microbatch skips in an iteration (from 0) of `iterations`.
+ * This is the number of the schedule's phase, or without a schedule `skip`, or 0 in the first and
+ * last iterations. *share gets the percentage of the microbatches that skip this number. */
 uint32_t visits_skip(const struct visit_rules *r, uint64_t iteration, uint64_t iterations,
 		     uint32_t *share);
 

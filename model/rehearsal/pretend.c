@@ -1,6 +1,6 @@
-/* One stage on the device "pretend", which computes nothing. An agent sleeps for the times that the
- * cluster file gives for its node (agent/execution/tasks.c), so twenty agents do not wait for two
- * cores.
+/* One stage on the device "pretend", which computes nothing. An agent only sleeps for the times
+ * that the cluster file gives for its node (agent/execution/tasks.c). Many agents on one machine
+ * therefore do not slow one another down.
  *
  * Outputs and gradients have the right sizes, and contents that are cheap to make: a multiplication
  * and an addition for each number. These contents depend on the input, the weights and the earlier
@@ -22,7 +22,7 @@
 
 struct pretend {
 	const struct stage_layout *l;
-	size_t size;   /* floats of an activation */
+	size_t size;   /* number of floats of an activation */
 	float *arrays; /* (ARRAY_COUNT, P) weights, gradient and moments */
 };
 
@@ -78,8 +78,8 @@ static float *pretend_array(void *self, enum stage_array which)
 	return s->arrays + (size_t)which * s->l->parameters;
 }
 
-/* Adds the numbers of a tensor to the stage's gradient. Starts again at the tensor's beginning when
- * its numbers are used up. */
+/* Adds the numbers of a tensor to the stage's gradient. The gradient is longer than the tensor, so
+ * the tensor's numbers are used repeatedly. */
 static void add_gradient(struct pretend *s, const float *from)
 {
 	float *gradient = pretend_array(s, ARRAY_GRADIENT);
@@ -136,7 +136,7 @@ static int pretend_backward(void *self, uint32_t slot, const float *grad_out, fl
 	return 0;
 }
 
-/* There is no loss, so this function returns 0, which is shown nowhere. */
+/* Reports a loss of 0, because none is computed. Nothing shows this loss. */
 static int pretend_loss(void *self, const float *in, const int32_t *targets, float *loss,
 			float *grad, bool count)
 {
@@ -169,7 +169,7 @@ static int pretend_zero_gradient(void *self)
 
 static void pretend_changed(void *self)
 {
-	(void)self; /* callers write to the stage's own arrays, so nothing is to be copied */
+	(void)self; /* callers write to the stage's own arrays: nothing has to be copied */
 }
 
 static void pretend_put_state(void *self, size_t at, size_t n, const float *const state[3])

@@ -1,6 +1,6 @@
 /* Computes the widths of a rehearsal's model. All widths shrink by the square root of the divisor,
- * so that shapes stay similar. Scales and means, which formats of tensors have for groups of
- * numbers and for channels, then take nearly the same share of the bytes as in the real model. */
+ * so that shapes stay similar. In formats with a scale for each group or a mean for each channel,
+ * scales and means then take nearly the same share of the bytes as in the real model. */
 #include "model/rehearsal/rehearsal.h"
 
 #include <math.h>

@@ -1,9 +1,9 @@
 /* rehearsal.h - the model of a rehearsal, whose tensors have only a part of the real bytes.
  *
- * A rehearsal runs a cluster whose agents compute nothing (device "pretend"). Its model has the
- * stages and layers of the real model, but narrower ones, so that activations and gradients have
- * 1/divisor of the real numbers of floats. A network with 1/divisor of the bandwidths, or an
- * emulated one, then shows the real times.
+ * A rehearsal runs a cluster whose agents compute nothing (device "pretend"). Its model has as many
+ * stages and layers as the real model, but narrower ones: activations and gradients have 1/divisor
+ * of the real numbers of floats. On a network with 1/divisor of the real bandwidths, which may be
+ * emulated, transfers therefore take the real times.
  */
 #ifndef MODEL_REHEARSAL_REHEARSAL_H
 #define MODEL_REHEARSAL_REHEARSAL_H
@@ -14,10 +14,10 @@
 
 enum { REHEARSAL_MOST = 1000000 };
 
-/* Divides the sizes of the model and of its microbatches, and sets c->rehearsal. The sizes of
- * activations and of stages with layers are within a few percent of 1/divisor, unless the model is
- * so small that a width reaches its minimum. divisor: 1 .. REHEARSAL_MOST. The caller has checked
- * the model. */
+/* Divides the sizes of the model and of its microbatches, and sets c->rehearsal. The caller has
+ * checked the model. divisor: 1 .. REHEARSAL_MOST. Activations, and stages with layers, get
+ * 1/divisor of their size, to within a few percent. In a very small model a width may reach its
+ * minimum, and the sizes are then larger. */
 void rehearsal_shrink(struct model_config *c, struct hyperparameters *r, uint32_t divisor);
 
 #endif

@@ -1,6 +1,6 @@
-/* Tests the files beside a tokenizer: their tokens, flags and settings are used, or refused by file
- * and key. The expected tokens are those of the transformers library (4.46) for the same
- * folders. */
+/* Tests the files beside a tokenizer. Their tokens, flags and settings are used, or are refused by
+ * an error that names file and key. The expected tokens are from the transformers library (4.46),
+ * for the same folders. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void put(const char *name, const void *data, size_t size)
 struct beside_case {
 	const char *files[2][2]; /* names and contents of the files */
 	const char *text;
-	int32_t begin, tokens[8]; /* begin: -1: no token; tokens: ended by -1 */
+	int32_t begin, tokens[8]; /* begin: first token, -1: none; tokens: ended by -1 */
 	const char *refused;      /* a part of the expected error; NULL: the tokens are expected */
 };
 
@@ -221,8 +221,8 @@ TEST(a_corpus_has_its_separator_without_a_first_token)
 	file_remove_folder(folder);
 }
 
-/* A model with a vocabulary but no tokenizer is refused, because it would otherwise be given
- * bytes. */
+/* A folder with a vocabulary but no tokenizer is refused. Otherwise the model would get bytes as
+ * tokens. */
 TEST(a_vocabulary_without_a_tokenizer_is_refused)
 {
 	struct tokenizer *t;
@@ -279,8 +279,8 @@ static size_t append_piece(unsigned char *to, const char *text, float score, uns
 /* Makes a unigram model of a few pieces and of bytes, 265 in all. */
 static size_t make_model(unsigned char *to)
 {
-	/* fields trainer_spec, with byte_fallback, and normalizer_spec, with identity, which keeps
-	 * all spaces */
+	/* The model's fields trainer_spec, with byte_fallback, and normalizer_spec. The
+	 * normalizer's rule is "identity", and the normalizer keeps all spaces. */
 	static const unsigned char specs[] = { 0x12, 3,   0x98, 0x02, 1,   0x1a, 12,  0x0a, 8, 'i',
 					       'd',  'e', 'n',  't',  'i', 't',  'y', 0x20, 0 };
 	static const struct {
@@ -354,8 +354,8 @@ static const struct beside_case piece_cases[] = {
 	  .refused = "added_tokens.json: <|im_end|>: <|im_end|>: tokenizer.model has another" },
 	{ { { "added_tokens.json", "{\"<|im_end|>\": 100000000}" } },
 	  .refused = "expected an id below" },
-	/* The added tokens of a tokenizer.json beside the model are used, although its kind is
-	 * another one. */
+	/* The added tokens of a tokenizer.json beside a SentencePiece model are used, although the
+	 * model is of another kind. */
 	{ { { "tokenizer.json",
 	      "{\"added_tokens\": [{\"id\": 265, \"content\": \"<|im_end|>\", \"special\": true}],"
 	      "\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\"},"
@@ -381,8 +381,8 @@ TEST(files_beside_a_sentencepiece_model_count)
 	free(model);
 }
 
-/* Special tokens are decoded to no text, other added tokens to their own. Without "legacy", only
- * the beginning of the text loses a space. */
+/* Special tokens are decoded to no text, other added tokens to their own text. Without "legacy",
+ * only the beginning of the text loses a space. */
 TEST(added_tokens_are_decoded)
 {
 	static const struct {

@@ -1,6 +1,6 @@
-/* Tests rounding to bf16 against its definition: of the two neighbouring bf16 numbers the nearer
- * one, or the even one if both are equally near. Every instruction set must give exactly these
- * bits. */
+/* Tests rounding to bf16 against its definition. The result is the nearer of the two neighbouring
+ * bf16 numbers. If both are equally near, it is the even number. Every instruction set must give
+ * exactly these bits. */
 
 #include <math.h>
 #include <stdlib.h>

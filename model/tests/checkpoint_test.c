@@ -168,9 +168,9 @@ static void same_tensors(struct trainer *a, struct trainer *b, const struct mode
 	tensor_table_free(&in_b);
 }
 
-/* A checkpoint continues under other cuts with the same weights and moments. Sums are made in the
- * same order in any cut, so the steps are the same too. Clipping is off, because its norm is summed
- * by stages. */
+/* A checkpoint continues under other cuts with the same weights and moments. The steps are the same
+ * too, because sums are made in the same order in any cut. Clipping is off, because the norm for
+ * clipping is summed stage by stage. */
 FIXTURE_TEST(a_checkpoint_continues_under_another_cut)
 {
 	static const struct stage_layers cuts[] = { { 2, { 0, 3 } },
@@ -372,7 +372,8 @@ FIXTURE_TEST(a_run_is_saved_by_stages)
 	trainer_free(t);
 }
 
-/* A file whose hash is not the one reported when it was written is refused as a whole. */
+/* The hash of a file was reported when the file was written. A file with another hash is refused as
+ * a whole. */
 FIXTURE_TEST(another_file_is_refused)
 {
 	struct fixture *f = *state;
@@ -416,8 +417,8 @@ static json_t *read_manifest(const struct fixture *f, char path[128])
 	return root;
 }
 
-/* An old manifest, which does not name its hash, has checksums. It is still read, and its files are
- * checked. */
+/* An old manifest does not name its kind of hash, and has checksums. Such a manifest is still read,
+ * and its files are checked. */
 FIXTURE_TEST(manifests_without_the_hashs_name_are_read)
 {
 	struct fixture *f = *state;
@@ -588,8 +589,8 @@ FIXTURE_TEST(halves_are_read)
 	safetensors_close(s);
 }
 
-/* A file that is cut after it was opened gives an error with its name, whichever function reads it.
- * If it were mapped, a signal would end this process. */
+/* A file is cut after it was opened. Whichever function reads the file, it gives an error with the
+ * file's name. With a mapped file, a signal would end this process. */
 FIXTURE_TEST(a_file_that_shrinks_is_an_error)
 {
 	static const char *const headers[] = {

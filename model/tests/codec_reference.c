@@ -19,7 +19,7 @@ static double value_of(uint16_t half)
 	return half >> 15 ? -size : size;
 }
 
-/* Returns the bf16 that is nearest to a finite number, by a search. Of two equally near ones it
+/* Returns the bf16 that is nearest to a finite number, by a search. If two are equally near,
  * returns the even one. */
 static uint16_t nearest_half(double x)
 {

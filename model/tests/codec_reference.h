@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* channels 0: means of channels are not sent. Both functions return the number of bytes written or
- * read. */
+/* channels: number of means, one for each channel; 0: the encoded bytes have no means. Both
+ * functions return the number of bytes written or read. */
 size_t reference_encode(unsigned char *to, const float *x, size_t n, unsigned bits, size_t group,
 			size_t channels);
 size_t reference_decode(float *to, const unsigned char *from, size_t n, unsigned bits, size_t group,

@@ -1,5 +1,6 @@
-/* Tests that every machine encodes a tensor to the same bytes and decodes these to the same
- * numbers, namely those of an independent codec that computes number by number. */
+/* Tests that every instruction set and the GPU's kernels encode a tensor to the same bytes, and
+ * decode these bytes to the same numbers. An independent codec, which computes number by number,
+ * gives the expected bytes and numbers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,8 @@ enum { MOST = 3000, BYTES_MOST = 4 * MOST };
 static const unsigned widths[] = { 8, 6, 4 };
 enum { WIDTHS = sizeof(widths) / sizeof(widths[0]) };
 
-/* Returns a random number. Sizes change from group to group, and there are exact halves of a scale,
- * denormals, zeros and, rarely, numbers that are infinite, NaN or close to the limit. */
+/* Returns a random number, about as large as `size`. Among the results are numbers halfway between
+ * two codes, denormals, zeros and, rarely, numbers that are infinite, NaN or close to the limit. */
 static float draw(struct rng *r, double size)
 {
 	static const float specials[] = { INFINITY,  -INFINITY,       NAN,    0x1p126f,
@@ -236,8 +237,9 @@ TEST(codecs_have_the_sizes_that_are_planned_with)
 	assert_int_equal(tensor_format_activation_bytes(FORMAT_BF16, 10, 5), 20);
 }
 
-/* A sender that rounds in place, or twice, gets the numbers that the receiver gets. Sums rely on
- * this, because a stage with one replica encodes its sum twice. */
+/* A sender that rounds its numbers in place has the numbers that the receiver decodes, and rounding
+ * again changes nothing. Sums rely on this, because a stage with one replica encodes its sum
+ * twice. */
 TEST(rounding_gives_the_receivers_numbers)
 {
 	static float x[MOST], y[MOST];
@@ -261,8 +263,8 @@ TEST(rounding_gives_the_receivers_numbers)
 	}
 }
 
-/* The error of a number is at most half of its group's step, which is 1/31 of the largest number
- * for 6 bits. */
+/* The error of a number is at most half a step of its group. With 6 bits, a step is 1/31 of the
+ * group's largest number. */
 TEST(errors_are_half_a_step_at_most)
 {
 	static float x[MOST], y[MOST];
@@ -287,14 +289,15 @@ TEST(errors_are_half_a_step_at_most)
 	assert_true(10 * log10(signal / noise) > 30 && 10 * log10(signal / noise) < 36);
 	codec_encode(&c, bytes, x, MOST);
 	assert_true(fabs(codec_snr_db(&c, bytes, x, MOST) - 10 * log10(signal / noise)) < 1e-9);
-	/* Ratios of numbers without noise, and of numbers with a NaN. */
+	/* The ratio is 0 for a signal of zeros, and for numbers with a NaN. */
 	codec_encode(&c, bytes, y, MOST);
 	assert_true(codec_snr_db(&c, bytes, y, MOST) == 0);
 	x[7] = NAN;
 	assert_true(codec_snr_db(&c, bytes, x, MOST) == 0);
 }
 
-/* A number that no computation gives is refused in any place; other numbers are accepted. */
+/* Bytes with a number that is too large or not finite, at any place, are refused; other bytes are
+ * accepted. */
 TEST(implausible_bytes_are_refused)
 {
 	static float x[MOST], y[MOST];
@@ -330,7 +333,8 @@ TEST(implausible_bytes_are_refused)
 
 /* ---- sums ---- */
 
-/* The bytes of a slice are those of its parts of tensors, each encoded by itself. */
+/* The bytes of a slice are the encodings of its parts of tensors, joined. Each part is encoded by
+ * itself. */
 TEST(no_group_crosses_a_tensor_or_a_slice)
 {
 	static const size_t starts[] = { 0, 5, 300, 301, 1000 };

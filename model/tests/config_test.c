@@ -1,5 +1,5 @@
-/* Tests that wrong configurations are refused with the name of the field, and that printed ones are
- * read back unchanged. */
+/* Tests that wrong configurations are refused with the name of the field, and that a configuration
+ * that was printed is read back unchanged. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -79,8 +79,8 @@ TEST(printed_models_read_back)
 	}
 }
 
-/* A model without RoPE scaling is printed without the fields for it, as earlier versions print
- * it. */
+/* A model without RoPE scaling is printed without the fields for RoPE scaling, as by earlier
+ * versions of this program. */
 TEST(scaled_positions_read_back)
 {
 	struct model_config c, back;
@@ -294,7 +294,7 @@ TEST(rates_follow_the_hyperparameters)
 
 TEST(each_schedule_has_its_rates)
 {
-	/* The rows have the rates of these iterations; 2 is the last one of the warm-up. */
+	/* Iterations whose rates each row has. Iteration 2 is the last of the warm-up. */
 	static const uint64_t at[] = { 2, 6, 8, 10, 12, 99 };
 	static const struct {
 		uint32_t schedule;
@@ -303,7 +303,8 @@ TEST(each_schedule_has_its_rates)
 	} rows[] = {
 		{ LR_COSINE, 0, { 1, 0.689058, 0.410942, 0.185942, 0.1, 0.1 } },
 		{ LR_LINEAR, 0, { 1, 0.64, 0.46, 0.28, 0.1, 0.1 } },
-		/* Decay 0: the rate falls in the last fifth, 2 iterations. */
+		/* Decay 0: the rate falls in the last fifth of the 12 iterations, which is 2 of
+		 * them. */
 		{ LR_WSD, 0, { 1, 1, 1, 1, 0.1, 0.1 } },
 		{ LR_WSD, 0.5f, { 1, 1, 0.7, 0.4, 0.1, 0.1 } },
 		{ LR_WSD, 6, { 1, 1, 0.7, 0.4, 0.1, 0.1 } },
@@ -333,26 +334,27 @@ TEST(each_schedule_has_its_rates)
 	}
 }
 
-/* A training that is continued, perhaps with another length, must not raise its rate again, and
- * must keep the rates of the iterations that are done. */
+/* A training that is continued, perhaps with another length, must not raise its rate again. The
+ * rates of iterations that are done must stay the same. */
 TEST(a_schedule_ends_with_its_training)
 {
 	static const struct {
 		uint32_t schedule, was;
 		float decay;
 		uint64_t done, length;
-		/* The expected `iterations`, and the expected last iteration before the decay. */
+		/* Expected values: the hyperparameter `iterations`, and the last iteration before
+		 * the decay. */
 		uint32_t iterations;
 		uint64_t begin;
 	} rows[] = {
 		{ LR_COSINE, 0, 0, 0, 100, 100, 10 },
 		{ LR_LINEAR, 0, 0, 0, 100, 100, 10 },
-		{ LR_COSINE, 100, 0, 50, 200, 100, 10 }, /* a cosine cannot change */
+		{ LR_COSINE, 100, 0, 50, 200, 100, 10 }, /* a begun cosine keeps its end */
 		{ LR_COSINE, 0, 0, 50, 200, 0, UINT64_MAX },
 		{ LR_WSD, 0, 0, 0, 100, 100, 80 },
 		/* The decay has not begun, so the end changes. */
 		{ LR_WSD, 100, 0, 80, 200, 200, 160 },
-		{ LR_WSD, 100, 0, 81, 200, 100, 80 },  /* the decay has begun, so the end stays */
+		{ LR_WSD, 100, 0, 81, 200, 100, 80 }, /* the decay has begun, so the end stays */
 		/* The decay takes the iterations that are left. */
 		{ LR_WSD, 100, 0, 70, 75, 75, 70 },
 		{ LR_WSD, 0, 0, 70, 75, 75, 70 },
@@ -439,7 +441,7 @@ TEST(the_clip_bounds_the_norm)
 {
 	struct hyperparameters r = { .clip = 1 };
 
-	/* A sum of norm 6 over 3 microbatches is an average of norm 2: halved. */
+	/* A sum of norm 6 over 3 microbatches is an average of norm 2, which is clipped to half. */
 	assert_float_equal(hyper_scale(&r, 36, 3), 1.0 / 6, 1e-7);
 	assert_float_equal(hyper_scale(&r, 4, 3), 1.0 / 3, 1e-7);
 	r.clip = 0;

@@ -164,7 +164,7 @@ TEST(files_are_named_in_errors)
 	unlink(empty);
 }
 
-/* Files with given words in the header and a given size. */
+/* Files to read: words of the header, size of the file, and the expected outcome. */
 static const struct token_file {
 	const char *name;
 	uint32_t magic, version, tokens;
@@ -202,7 +202,7 @@ TEST(files_of_tokens_are_known_or_refused_by_name)
 		memcpy(data, (uint32_t[]){ t->magic, t->version, t->tokens }, 12);
 		snprintf(path, sizeof(path), "%s/%s", folder, t->name);
 		assert_int_equal(file_write(path, data, 1024 + t->bytes, 0600, NULL), 0);
-		/* n = 1: the file is mapped; n = 2: two files are joined */
+		/* n = 1: the file is mapped; n = 2: the file is read twice and joined in memory */
 		for (size_t n = 1; n <= 2; n++) {
 			rc = corpus_new(&c, (char *[]){ path, path }, n, T, 1, &err);
 			if ((rc == 0) != !t->message ||
@@ -254,7 +254,7 @@ TEST(widths_are_not_mixed)
 	assert_int_equal(file_write(b, data, sizeof(data), 0600, NULL), 0);
 	assert_int_equal(corpus_new(&c, (char *[]){ a, b }, 2, T, 1, &err), -EINVAL);
 	assert_non_null(strstr(err.text, "16-bit and of 32-bit"));
-	/* A token above those of any model. */
+	/* A token above the tokens of any model. */
 	memset(data + 300, 0xff, 4);
 	assert_int_equal(file_write(b, data, sizeof(data), 0600, NULL), 0);
 	assert_int_equal(corpus_new(&c, (char *[]){ b }, 1, T, 1, &err), -EINVAL);

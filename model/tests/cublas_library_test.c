@@ -1,5 +1,5 @@
-/* Tests the places where cuBLASLt is searched for. Another library replaces it, under its own
- * name. */
+/* Tests the places where cuBLASLt is searched for. The test puts another library there, under
+ * cuBLASLt's name. */
 #include "model/cuda/cublas_library.h"
 
 #include <dlfcn.h>

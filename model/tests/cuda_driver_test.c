@@ -9,7 +9,7 @@
 static enum pointer_kind answer_of_driver(void *answer, const void *p)
 {
 	(void)p;
-	assert_non_null(answer); /* NULL: this test expects that the driver is not asked */
+	assert_non_null(answer); /* NULL: the test expects that the driver is not asked */
 	return *(enum pointer_kind *)answer;
 }
 

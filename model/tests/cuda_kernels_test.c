@@ -28,7 +28,7 @@ TEST(kernels_agree)
 		{ 3, 31, 1, 128, 1, 1, 80, 0 },
 		{ 4, 33, 3, 2, 6, 2, 6, 0 },
 		{ 1027, 9, 1, 1, 1, 1, 16, 0 },
-		/* Shared memory for one buffer of tiles only. */
+		/* In these cases, shared memory suffices for only one buffer of tiles. */
 		{ 4, 33, 1, 137, 2, 1, 64, 41 << 10 >> 2 },
 		{ 4, 33, 1, 137, 2, 1, 112, 69 << 10 >> 2 },
 	};
@@ -41,8 +41,8 @@ TEST(kernels_agree)
 enum { KIB_99 = 99 << 10 >> 2, KIB_163 = 163 << 10 >> 2 /* floats of shared memory in 99 and in 163
 	 * KiB */ };
 
-/* Attention with the heads of every preset fits into 99 KiB of shared memory, which a block has on
- * an RTX 3090 to 5090, an A6000, an L4 or an L40S. */
+/* Attention with the heads of every preset fits into 99 KiB of shared memory. A block has this much
+ * on an RTX 3090 to 5090, an A6000, an L4 or an L40S. */
 TEST(heads_of_all_presets_fit_99_kib)
 {
 	bool seen[HEAD_MOST + 1] = { false };
@@ -83,8 +83,8 @@ static struct attention_launch launch_on(struct device *d, enum device_kernel ke
 
 enum { TURNED_ROWS = 70 };
 
-/* Computes dqkv (TURNED_ROWS, 4 size) of two heads that share keys, rotated back by a kernel of its
- * own or where the gradients are stored. */
+/* Computes dqkv (TURNED_ROWS, 4 size) of two query heads that share keys. turned: the attention
+ * kernel itself rotates the gradients back when it stores them; otherwise another kernel does. */
 static uint16_t *gradients(struct device *d, unsigned size, bool turned)
 {
 	enum { ROWS = TURNED_ROWS };
@@ -154,7 +154,8 @@ TEST(heads_form_groups_by_cache)
 
 	assert_int_equal(device_open(&d, 0, true, NULL), 0);
 	cache_bytes = 50 << 20;
-	/* 12.5 MiB, and 2 MiB a head. A group divides the number of heads. */
+	/* A quarter of the cache is 12.5 MiB, and a head needs 2 MiB. The size of a group must also
+	 * divide the number of heads. */
 	assert_int_equal(attention_group(d, KERNEL_ATTENTION, 64, 64, &a), 4);
 	assert_int_equal(attention_group(d, KERNEL_ATTENTION_DKV, 64, 64, &a), 4);
 	assert_int_equal(attention_group(d, KERNEL_ATTENTION, 21, 64, &a), 3);
@@ -174,10 +175,11 @@ TEST(heads_form_groups_by_cache)
 	device_close(d);
 }
 
-/* Two buffers hide the loading of tiles. Twice as many blocks with one buffer hide more of it. */
+/* Two buffers hide the time of loading tiles. Twice as many blocks with one buffer each hide more
+ * of this time. */
 TEST(buffers_are_chosen_by_blocks)
 {
-	/* Floats of shared memory: more than two buffers of the widest heads need. */
+	/* Shared memory in floats, more than two buffers of the widest heads need. */
 	enum { BYTES = 103 << 10 >> 2 };
 	enum device_kernel dkv = KERNEL_ATTENTION_DKV;
 	struct attention_launch l;
@@ -193,7 +195,8 @@ TEST(buffers_are_chosen_by_blocks)
 	 * if heads have 64 numbers. */
 	assert_int_equal(launch_on(d, dkv, KIB_99, KIB_99, 64).buffers, 1);
 	assert_int_equal(launch_on(d, KERNEL_ATTENTION, KIB_99, KIB_99, 64).buffers, 2);
-	/* If only one block fits with either number of buffers, it has two buffers if these fit. */
+	/* If a multiprocessor holds only one block, whether with one buffer or two, a block gets
+	 * two buffers if these fit. */
 	two = launch_on(d, dkv, SHARED_MOST, SHARED_MOST, 128).shared;
 	assert_true(two <= BYTES);
 	assert_int_equal(launch_on(d, dkv, two, BYTES, 128).buffers, 2);

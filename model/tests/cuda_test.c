@@ -176,7 +176,7 @@ static void check(const struct model_config *c, uint32_t index, uint32_t batch,
 	float *g;
 
 	pair_init(&p, c, index, batch, sequence);
-	/* The same pass is run, then recorded and replayed, then replayed. */
+	/* Each pass is first run directly, then recorded and replayed, then only replayed. */
 	replays = 0;
 	for (int i = 0; i < times; i++)
 		forward_and_backward(&p, true);
@@ -188,7 +188,8 @@ static void check(const struct model_config *c, uint32_t index, uint32_t batch,
 		for (int i = 0; i < 2 * times; i++) {
 			int train = i % 2;
 
-			/* A replay may not use the factor of the pass that was recorded. */
+			/* A replay must use the factor of its own targets, not that of the recorded
+			 * pass. */
 			p.targets[i] = -1;
 			assert_int_equal(stage_loss(p.cpu, 0, p.in, p.targets, &loss[0],
 						    train ? p.grad_in[0] : NULL, true),
@@ -297,8 +298,9 @@ TEST(stages_agree_at_other_levels_of_recomputation)
 	level = RECOMPUTE_NORMS;
 }
 
-/* A backward pass that computes the forward pass again has no further kernels for what the backward
- * kernels give on their way: norms and activations. */
+/* With RECOMPUTE_BLOCK a backward pass runs the kernels of norms only once more. It does not run
+ * the activation's kernel, because the kernel of the activation's gradient also writes this output.
+ */
 TEST(a_block_is_computed_again_once)
 {
 	struct pair p;
@@ -347,9 +349,9 @@ TEST(stages_agree_when_nothing_can_be_recorded)
 	cannot_record = false;
 }
 
-/* If a recording lacked its products, a replay would give the numbers of the pass before. If
- * products are refused during the recording, each pass therefore runs without one, and the refusal
- * is no failure. */
+/* A recording that lacks its products would replay the numbers of the pass before. If products are
+ * refused during the recording, each pass therefore runs without a recording, and the refusal is no
+ * failure. */
 TEST(stages_agree_when_recorded_products_are_refused)
 {
 	refused = RECORDED_PRODUCTS;
@@ -375,7 +377,7 @@ TEST(a_refusal_that_lasts_is_a_failure)
 	pair_fini(&p);
 }
 
-/* A fault that comes and goes is found by repeating. */
+/* A fault that only occurs now and then is found by repeating the pass. */
 TEST(repeated_passes_have_the_same_bits)
 {
 	struct stage_options o = { .batch = 1, .sequence = 5, .device = "cuda" };
@@ -384,7 +386,7 @@ TEST(repeated_passes_have_the_same_bits)
 
 	assert_int_equal(repeat_check(&config, &o, 4, &differing, &err), 0);
 	assert_int_equal(differing, 0);
-	flaky_products = 30; /* a run has 14 */
+	flaky_products = 30; /* one run makes 14 products */
 	assert_int_equal(repeat_check(&config, &o, 4, &differing, &err), 0);
 	flaky_products = 0;
 	assert_int_equal(differing, 1);
@@ -477,7 +479,7 @@ TEST(groups_of_heads_have_the_same_bits)
 	struct model_config c = bf16_config();
 	struct results r[2];
 
-	/* One head of 70 rows fits a quarter of the cache, then all heads. */
+	/* First, one head of 70 rows fits into a quarter of the cache, then all heads do. */
 	for (int i = 0; i < 2; i++) {
 		cache_bytes = i ? 50 << 20 : 32 << 10;
 		r[i] = results_of(&c, 1, 70);
@@ -487,7 +489,7 @@ TEST(groups_of_heads_have_the_same_bits)
 }
 
 /* With bf16 logits a loss differs by less than a thousandth, and its bits are the same each time.
- * The device's text says so, because another replica must choose the same. */
+ * The device's text names this option, because all replicas of a stage must use it alike. */
 TEST(logits_may_be_rounded)
 {
 	struct model_config c = bf16_config();
@@ -518,8 +520,9 @@ TEST(logits_may_be_rounded)
 	assert_null(strstr(device.text, "logits"));
 }
 
-/* The kernels of norms also write the rounded gradient and the norms' outputs, and attention's
- * rotate the gradients: a backward pass reads nothing again for these. */
+/* In a backward pass, the kernels of norms also write the rounded gradient and the norms' outputs,
+ * and attention's kernels rotate the gradients. Separate kernels for these would read the arrays
+ * once more. */
 TEST(a_backward_pass_has_few_kernels)
 {
 	struct model_config c = bf16_config();
@@ -540,7 +543,7 @@ TEST(a_backward_pass_has_few_kernels)
 	tolerance = 1e-5;
 }
 
-/* A vocabulary such as 50,257 tokens keeps tensor cores busy too. */
+/* Rows of logits are padded, so that tensor cores also work with a vocabulary such as 50,257. */
 TEST(rows_of_logits_are_aligned)
 {
 	struct model_config c = config;
@@ -589,7 +592,8 @@ TEST(losses_agree_in_pieces)
 	pair_fini(&p);
 }
 
-/* The host sorts the rows by token while the device computes: only that copy follows the launch. */
+/* The host sorts the rows by token while the device computes. Of all work, only the copy of the
+ * sorted rows is queued after the pass's launch. */
 TEST(rows_are_sorted_beside_the_pass)
 {
 	struct pair p;
@@ -603,8 +607,8 @@ TEST(rows_are_sorted_beside_the_pass)
 
 /* ---- encoded activations ---- */
 
-/* Runs a task with encoded bytes, and with the floats that they stand for. The bytes of the output
- * must be equal, and only encoded bytes, and `others` bytes, may cross the bus. */
+/* Runs a task with encoded bytes, and again with the floats that these bytes encode. The outputs
+ * must have the same bytes. Only the encoded bytes and `others` further bytes may cross the bus. */
 static void check_encoded(struct pair *p, struct stage_task t, const float *in, size_t others)
 {
 	size_t n = p->activation, n_in = in ? codec_bytes(&t.in_codec, n) : 0;
@@ -636,8 +640,8 @@ static void check_encoded(struct pair *p, struct stage_task t, const float *in, 
 	free(y);
 }
 
-/* Runs the tasks of a stage in each format, with an input that may have numbers that are not finite
- * or too large. */
+/* Runs the tasks of a stage in each format. The input may contain numbers that are not finite or
+ * are too large. */
 static void check_formats(struct pair *p)
 {
 	static const enum tensor_format formats[] = { FORMAT_FP32, FORMAT_BF16, FORMAT_Q8,
@@ -664,7 +668,7 @@ static void check_formats(struct pair *p)
 
 		check_encoded(p, f, first ? NULL : p->in, first ? 2 * numbers : 0);
 		if (first)
-			/* Targets and losses, and the factor of the gradient. */
+			/* `others` are the targets, the losses and the factor of the gradient. */
 			check_encoded(p, l, p->in, 2 * numbers + sizeof(float));
 		else
 			check_encoded(p, b, p->grad, 0);
@@ -689,11 +693,12 @@ TEST(encoded_activations_give_the_same_bits)
 	}
 }
 
-/* ---- copies beside the computation ---- */
+/* ---- copies while the device computes ---- */
 
 enum { TASKS = 6, GUESSED_WRONG = 2, DROPPED = 3 };
 
-/* The inputs of some forward passes in q6, and the outputs of passes that wait for their copies. */
+/* The inputs of some forward passes in q6, and the outputs: those of passes without concurrent
+ * copies (want), and those with them (got). */
 struct queued_passes {
 	struct pair p;
 	struct codec codec;
@@ -740,9 +745,9 @@ static void passes_fini(struct queued_passes *x)
 	pair_fini(&x->p);
 }
 
-/* Runs the passes with copies beside them. Each names the input of the next one, once a wrong one.
- * An output is collected after the next pass has run; one is dropped. Returns the number of
- * outputs with wrong bytes. */
+/* Runs the passes, with copies while they compute. Each pass names the input of the next pass, and
+ * one names a wrong input. Each output is collected after the next pass has run; one output is
+ * dropped. Returns the number of outputs with wrong bytes. */
 static unsigned run_beside(struct queued_passes *x)
 {
 	struct stage_output *last = NULL;
@@ -774,8 +779,8 @@ static unsigned run_beside(struct queued_passes *x)
 	return wrong;
 }
 
-/* The copies have the same bits, however early or late the streams work. Inputs arrive while the
- * pass before computes, and outputs leave while the next one does. */
+/* The outputs have the same bits, however early or late the streams do their copies. An input
+ * arrives while the pass before computes, and an output leaves while the pass after it computes. */
 TEST(copies_run_beside_passes)
 {
 	struct queued_passes x;
@@ -787,15 +792,16 @@ TEST(copies_run_beside_passes)
 		bytes_put = 0;
 		assert_int_equal(run_beside(&x), 0);
 		assert_true(early ? puts_beside >= TASKS - 2 : computed_before_get > 0);
-		/* The wrong guess, and the input after the last one, were copied in vain. */
+		/* Two inputs were copied in vain: the wrong one, and the one named by the last
+		 * pass. */
 		assert_int_equal(bytes_put, (TASKS + 2) * x.bytes);
 	}
 	copies_run_early = false;
 	passes_fini(&x);
 }
 
-/* Leaves out one order or wait, with early and with late copies, and returns the number of outputs
- * with wrong bytes. */
+/* Runs the passes as if the program lacked one order or wait, with early and with late copies.
+ * Returns the number of outputs with wrong bytes. */
 static unsigned run_without(struct queued_passes *x, unsigned *omitted, unsigned which)
 {
 	unsigned wrong = 0;
@@ -810,8 +816,8 @@ static unsigned run_without(struct queued_passes *x, unsigned *omitted, unsigned
 	return wrong;
 }
 
-/* Each order of two streams, and each wait of the program, is needed: without it, bytes are
- * wrong. */
+/* Every order of two streams, and every wait of the program, is needed: if one is missing, an
+ * output has wrong bytes. */
 TEST(each_wait_between_streams_is_needed)
 {
 	struct queued_passes x;
@@ -824,8 +830,8 @@ TEST(each_wait_between_streams_is_needed)
 	passes_fini(&x);
 }
 
-/* Outputs that nobody collects in time keep their bytes: when the stage needs their buffer, and
- * when the stage is gone. */
+/* Outputs that are not collected in time keep their bytes, when the stage needs their buffer and
+ * after the stage was freed. */
 TEST(outputs_outlive_their_buffers)
 {
 	struct stage_output *left[TASKS];
@@ -949,8 +955,8 @@ TEST(states_and_their_hashes_agree)
 	pair_fini(&q);
 }
 
-/* A standby copy arrives in pieces. Each piece rounds its own weights, also those that share eight
- * numbers with another piece, and no others. */
+/* A standby copy arrives in pieces. With each piece its own weights are rounded to bf16, and no
+ * others. A group of eight numbers at the border of two pieces is rounded with each of them. */
 TEST(a_piece_of_a_state_rounds_its_own_weights)
 {
 	struct model_config c = config;
@@ -958,7 +964,7 @@ TEST(a_piece_of_a_state_rounds_its_own_weights)
 	struct pair p;
 	size_t n, pieces = 0;
 
-	c.dim = 64; /* heads of 16 */
+	c.dim = 64; /* heads of 16 numbers */
 	tolerance = 3e-2;
 	pair_init(&p, &c, 1, 1, 5);
 	s = p.gpu;
@@ -980,8 +986,8 @@ TEST(a_piece_of_a_state_rounds_its_own_weights)
 	tolerance = 1e-5;
 }
 
-/* A snapshot, and a sum on its way to a step, pass through two small buffers: no array of the stage
- * gets pinned memory that would last. */
+/* States are read and replaced, and a sum is stepped with, through two small buffers of pinned
+ * memory. No array of the stage gets pinned memory for as long as the stage exists. */
 TEST(states_pass_through_small_pieces)
 {
 	struct adamw h = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f };
@@ -1030,8 +1036,8 @@ TEST(states_pass_through_small_pieces)
 	pair_fini(&p);
 }
 
-/* A standby copy keeps the bits of the stage that it copies, with weights and moments alone:
- * nothing reads bf16 weights, a gradient of its own, or memory for products. */
+/* A standby copy keeps the bits of the stage that it copies. It has no memory except for weights
+ * and moments: none for bf16 weights, for a whole gradient, or for products. */
 TEST(a_copy_only_steps)
 {
 	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 1, .device = "cuda:bf16",
@@ -1048,7 +1054,7 @@ TEST(a_copy_only_steps)
 	assert_int_equal(stage_new(&cpu, &c, 0, &(struct stage_options){ .batch = 1, .sequence = 1,
 									 .seed = 5 }, &err), 0);
 	n = stage_parameters(cpu);
-	assert_true(n > 1 << 20); /* gradients come in pieces */
+	assert_true(n > 1 << 20); /* so gradients come in several pieces */
 	launched_blocks[KERNEL_CAST] = 0;
 	assert_int_equal(stage_new(&copy, &c, 0, &o, &err), 0);
 	assert_true(stage_memory_bytes(copy) < (3 * n + (1 << 20)) * sizeof(float) + n / 8);
@@ -1104,7 +1110,7 @@ TEST(a_trainer_needs_little_memory_of_the_machine)
 	struct error err;
 	size_t small, array;
 
-	c.vocab = 100001; /* pieces are smaller than arrays */
+	c.vocab = 100001; /* so pieces are smaller than arrays */
 	for (int sums = 0; sums < 2; sums++) {
 		o.sums_on_host = sums;
 		assert_int_equal(stage_new(&s[sums], &c, 0, &o, &err), 0);
@@ -1128,8 +1134,8 @@ TEST(a_trainer_needs_little_memory_of_the_machine)
 	device_free_bytes = UINT64_MAX;
 }
 
-/* Activations of a whole model leave the reserve for code and graphs, as the stages do. The encoded
- * activation needs no memory of its own. */
+/* Memory for activations (cuda_room) is refused if it would use up the reserve for code and graphs.
+ * Rounding an activation needs no further memory. */
 TEST(activations_leave_the_reserve)
 {
 	struct codec codec = codec_of_activation(FORMAT_Q8, config.dim);
@@ -1183,7 +1189,7 @@ TEST(failures_are_reported)
 	fail_next = true;
 	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &err), -12);
 	fail_next = false;
-	/* Bytes that suffice for the stage, but not for the code too. */
+	/* Enough bytes for the stage, but not for the reserve for code too. */
 	device_free_bytes = 400 << 20;
 	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &(struct error){ "" }), -12);
 	device_free_bytes = UINT64_MAX;
@@ -1231,8 +1237,8 @@ TEST(a_failed_device_gives_no_result)
 	pair_fini(&p);
 }
 
-/* Other programs have taken the memory that was free at the start. The caller gets an array that it
- * can read, and the stage has failed. */
+/* The memory that was free at the start is used up by other programs. The caller then gets an array
+ * that can be read, and the stage has failed. */
 TEST(a_failed_allocation_is_a_failure)
 {
 	struct pair p;
@@ -1262,7 +1268,8 @@ TEST(a_stage_without_weights_is_zero)
 	stage_free(s);
 }
 
-/* The text distinguishes two toolkits on one card, even with the longest name that a card has. */
+/* The text of a device distinguishes two versions of the CUDA toolkit on one card, even if the
+ * card's name is as long as a name can be. */
 TEST(a_devices_text_is_whole)
 {
 	struct stage_device d;

@@ -95,5 +95,5 @@ TEST(a_process_computes_with_one_set)
 		return;
 	assert_int_equal(stage_device(&d, "cpu:v3", &err), -EBUSY);
 	assert_non_null(strstr(err.text, "v3"));
-	assert_string_equal(d.name, "cpu:plain"); /* the name stays as it was */
+	assert_string_equal(d.name, "cpu:plain"); /* the name was not changed */
 }

@@ -9,7 +9,7 @@
 
 enum { OUTPUTS = 300, BYTES = 512, THREADS_COLLECT = 3 };
 
-/* Outputs that were given, and the number of those that threads have taken. */
+/* The outputs, and the number of outputs that threads have taken. */
 static struct given {
 	pthread_mutex_t lock;
 	pthread_cond_t more;

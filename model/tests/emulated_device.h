@@ -5,9 +5,9 @@
  * missing, one of the two orders reads wrong data. An operation of a whole warp waits only for the
  * warp's threads, and is no barrier. All threads must pass the same barriers.
  *
- * Streams do their work as late as they may, or those of copies as early as they may
- * (copies_run_early): if an order of two streams or a wait is missing, one of these two reads wrong
- * data.
+ * The stream of computations does its work as late as possible. The streams of copies work as late
+ * as possible too, or with copies_run_early as early as possible. If an order of two streams or a
+ * wait is missing, wrong data is read in one of these two modes.
  */
 #include <math.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@ enum { THREADS_MOST = 1024, STACK = 64 << 10, SHARED_MOST = 227 << 10 >> 2 /* SH
 
 enum { LANES = 32, COPIES_MOST = 128 };
 
-/* The words that a thread contributes to an operation of its warp. */
+/* The 32-bit words that a thread contributes to an operation of its warp. */
 struct lane_words {
 	int op;
 	uint32_t words[6];
@@ -40,7 +40,7 @@ struct lane_words {
 
 static struct {
 	unsigned thread, threads, block_x, block_y, blocks_x, warps_left;
-	unsigned warp, lane; /* the thread whose turn it is, among those not finished */
+	unsigned warp, lane; /* the thread that runs now, of the threads that have not finished */
 	uint32_t order; /* random bits, which choose the direction in which threads run */
 	_Alignas(128) float shared[SHARED_MOST + 64];
 	size_t shared_size;
@@ -84,8 +84,8 @@ static bool coin(void)
 	return block.order >> 31;
 }
 
-/* Runs each warp's threads in turn until all are at a barrier or have ended. Counts are kept
- * outside, because a switch of context may lose values in registers. */
+/* Runs each warp's threads in turn until all are at a barrier or have ended. The counts are not
+ * local variables, because a switch of context may lose values in registers. */
 static void run_to_barrier(void)
 {
 	unsigned warps = block.threads / LANES, first;
@@ -373,7 +373,8 @@ static const struct {
 
 struct op {
 	enum { OP_COPY, OP_CLEAR, OP_PRODUCT, OP_LAUNCH, OP_ORDER } kind;
-	/* OP_ORDER: the stream's first `size` operations must be done. */
+	/* For OP_ORDER: before this operation, the stream `earlier` must do its first `size`
+	 * operations. */
 	enum device_stream earlier;
 	void *to;
 	const void *from;
@@ -399,10 +400,10 @@ struct device {
 	size_t shared_most;
 	struct device_graph *open;   /* the graph that is being recorded; NULL: none */
 	struct stream {
-		struct device_graph g; /* operations that are queued, the first of them not done */
+		struct device_graph g; /* queued operations that are not done yet, oldest first */
 		size_t done;           /* number of operations that are done in all */
 	} streams[STREAM_COUNT];
-	/* The operations of a stream that are before each mark. */
+	/* For each mark: its stream, and the number of the stream's operations before the mark. */
 	struct {
 		enum device_stream stream;
 		size_t n;
@@ -431,9 +432,10 @@ static bool in_turn; /* fails an allocation while this program does not have the
 /* Imitates a driver that hangs: a wait does not end while this is true. */
 static atomic_bool hang_at_wait;
 static bool fail_at_wait; /* imitates a card that dies: queued work is lost from the next wait on */
-/* Products that are refused, as cuBLAS may refuse them. */
+/* Products that are refused, as by cuBLAS: none, those of a recording, or all. */
 static enum { NO_PRODUCT, RECORDED_PRODUCTS, EVERY_PRODUCT } refused;
-/* Imitates a fault that comes and goes: one of this number of products is wrong; 0: none. */
+/* Imitates a fault that only occurs now and then: one of this number of products is wrong; 0:
+ * none. */
 static long flaky_products;
 /* Imitates a faulty card: products are wrong, and no failure is reported. */
 static bool wrong_products;
@@ -448,17 +450,17 @@ static uint64_t device_free_bytes = UINT64_MAX;
 static atomic_long replays;
 static long puts_after_replay, launches[KERNEL_COUNT];
 static size_t launched_blocks[KERNEL_COUNT];
-/* Numbers of calls of device_status, and of copies that block the caller. */
+/* Numbers of calls of device_status, and of copies of pageable memory, which block the caller. */
 static atomic_long waits, pageable;
-static atomic_bool fail_at_await; /* imitates a card that dies, as a wait for a mark shows */
-/* Copies beside the computation run as soon as they may; otherwise only when they are waited
- * for. */
+static atomic_bool fail_at_await; /* imitates a card that dies: waits for marks fail */
+/* True: copies on the streams of copies run as soon as possible. False: they run only when they are
+ * waited for. */
 static bool copies_run_early;
-/* The order, or wait for a mark, that is left out, counted from now on, as if the program lacked
- * it; 0: none. */
+/* k > 0: the k-th order of two streams, or the k-th wait for a mark, is skipped, counted from now
+ * on, as if the program lacked it. 0: none is. */
 static unsigned orders_to_omit, awaits_to_omit;
-/* Inputs that were copied while computations waited, and operations that ran while an output
- * waited to be copied. */
+/* Number of inputs that were copied while computations waited, and number of computations that ran
+ * while an output waited to be copied. */
 static long puts_beside, computed_before_get;
 /* Bytes that were copied between the machine's memory and devices. */
 static atomic_size_t bytes_put, bytes_got;
@@ -534,9 +536,10 @@ static size_t queued(const struct device *d, enum device_stream stream)
 	return d->streams[stream].done + d->streams[stream].g.n;
 }
 
-/* Does the stream's first n operations, and all that they must wait for. Does no other work of
- * other streams: if an order is missing, the work reads data from before. early: stops at an
- * operation that waits for work that is not done. */
+/* Does the stream's operations up to number n, and first all operations of other streams that the
+ * stream's orders require. Does nothing else on other streams: if an order is missing in the
+ * program, the work reads old data. early: stops before an order whose required operations are not
+ * done. */
 static void advance(struct device *d, enum device_stream stream, size_t n, bool early)
 {
 	struct stream *q = &d->streams[stream];
@@ -750,8 +753,8 @@ static void append(struct device_graph *g, const struct op *o)
 	g->ops[g->n++] = *o;
 }
 
-/* Queues work on a stream. Copies beside the computation run as early as they may, or only when
- * another stream or the program waits for them. */
+/* Queues work on a stream. With copies_run_early, copies on the streams of copies run at once if
+ * they can, otherwise only when another stream or the program waits for them. */
 static void queue_on(struct device *d, enum device_stream stream, const struct op *o)
 {
 	pthread_mutex_lock(&emulation);

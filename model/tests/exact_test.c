@@ -1,6 +1,6 @@
 /* Tests the operations that replicas make between a gradient's sum and the next weights. Every
- * instruction set of this machine and the GPU's kernels must give the same bits, namely those of
- * correctly rounded operations one after another. Any 32 bits may be a value. */
+ * instruction set of this machine and the GPU's kernels must give the same bits. The expected bits
+ * are those of single operations, each rounded correctly. Any 32 bits may be an input. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@ static const float specials[] = { 0,      -0.0f,      1,           -1,          
 				  -0x1p-149f, 0x1p-126f,  0x1.fffffep-127f, 0x1.fffffep127f,
 				  INFINITY,   -INFINITY, NAN,         1e-30f,       -3e38f };
 
-/* Returns a random value: a quarter is any pattern of bits, an eighth is a special value, the
- * others are as in training. */
+/* Returns a random value. A quarter of the values have any pattern of bits, an eighth are special
+ * values, the rest are as in training. */
 static float draw(struct rng *r, double spread)
 {
 	uint64_t bits = rng_next(r);
@@ -117,8 +117,8 @@ static void same_state(const char *set, const struct state *got, const struct st
 	same_bits("weights", set, got->w, want->w);
 }
 
-/* Makes two steps, so that the second starts from the state that the first has left. The CPU's
- * steps are computed in pieces of odd lengths, as threads and tensors divide them. */
+/* Makes two steps, so that the second step starts from the state after the first. The CPU's steps
+ * are computed in pieces of odd lengths, as threads and tensors divide them. */
 TEST(steps_of_adamw)
 {
 	struct adamw h = { 5e-3f, 0.9f, 0.95f, 1e-8f, 0.1f };
@@ -182,7 +182,8 @@ TEST(sums_of_slices)
 	free(want);
 }
 
-/* Returns the nearest float whose lower half is zero; of two equally near ones the even one. */
+/* Returns the nearest float whose lower half is zero. If two are equally near, returns the even
+ * one. */
 static uint16_t reference_bf16(float x)
 {
 	uint32_t low = bits_of(x) & 0xffff0000, high = low + 0x10000;
@@ -191,7 +192,7 @@ static uint16_t reference_bf16(float x)
 	if (isnan(x))
 		return 0x7fc0;
 	below = fabs((double)x - (double)float_of(low));
-	/* Above the largest number, the next one counts as 2^128. */
+	/* Next to the largest bf16 number, an infinity counts as 2^128. */
 	above = (high & 0x7f800000) == 0x7f800000 ? 0x1p128 - fabs((double)x)
 						  : fabs((double)float_of(high) - (double)x);
 	if (isinf(x) || below < above || (below == above && !(low & 0x10000)))
@@ -218,7 +219,7 @@ TEST(rounding_to_bf16)
 	free(got);
 }
 
-/* Compares the factors with those by the C library's functions, which are right to about a bit. */
+/* Compares the factors with the C library's results, which are right to about a bit. */
 TEST(factors)
 {
 	struct adamw h = { 5e-3f, 0.9f, 0.999f, 1e-8f, 0.1f };

@@ -120,8 +120,8 @@ static uint64_t checksum(const uint64_t words[2])
 }
 
 /* Shows why the older checksum, FNV-1a, does not prove that data is unchanged. Each of its steps is
- * a bijection, so for any change of one word the next word can be chosen to undo it. The new hash
- * does not have this weakness. */
+ * a bijection. For any change of one word, the next word can therefore be chosen so that the
+ * checksum stays the same. The new hash does not have this weakness. */
 TEST(words_that_undo_one_another_show)
 {
 	const uint64_t begin = 0xcbf29ce484222325u, prime = 0x100000001b3u;

@@ -1,8 +1,8 @@
-/* libFuzzer: folders of the transformers library: config.json, an index and two safetensors files
- * together, so that the fuzzer reaches the code that uses all of them. A reader refuses the folder,
- * or gives a consistent model and finite weights. Input: config.json, the index ("": none) and two
- * headers, separated by bytes 0xff. The data of each file has the length that its header states,
- * and is zero. */
+/* libFuzzer: folders of the transformers library. An input is a folder: config.json, an index and
+ * two safetensors files, so that the fuzzer reaches the code that uses all of them. A reader
+ * refuses the folder, or gives a consistent model and finite weights. The input's parts are
+ * config.json, the index ("": none) and two headers, separated by bytes 0xff. The data of each file
+ * has the length that its header states, and is zero. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@ static const struct {
 	uint64_t number;
 	const char *line;
 	size_t size;
-	const char *text; /* the document; NULL: the line has none, for the reason `why` */
+	const char *text; /* the document; NULL: the line has none, and `why` is the reason */
 	int why; /* enum jsonl_line; 0: the line has a document */
 } read_cases[] = {
 	{ 1, LINE("{\"text\": \"a\"}\n"), "a", 0 },

@@ -15,7 +15,7 @@ enum { ROOM = 64 << 20, ALIGN = 256, ARRAYS = 32 };
 struct array {
 	size_t n;
 	bool bf16;
-	/* (n) contents of the array before the kernel runs, then those expected afterwards. */
+	/* (n) contents of the array before the kernel runs, and expected contents afterwards. */
 	double *is;
 	char *at;   /* on the device */
 };
@@ -64,7 +64,7 @@ static void upload(struct check *c, const struct array *a)
 	free(host);
 }
 
-/* Makes an array of random numbers, rounded as the device gets them. spread 0: zeros. */
+/* Makes an array of random numbers, rounded to the type that the device gets. spread 0: zeros. */
 static struct array array_of(struct check *c, size_t n, bool bf16, double spread)
 {
 	struct array a = { .n = n, .bf16 = bf16, .at = c->memory + c->used };
@@ -231,7 +231,7 @@ static void check_swiglu(struct check *c)
 	again(c);
 }
 
-/* rounded: the logits are in the type of their gradient, which takes their place. */
+/* rounded: the logits have the type of their gradient, which overwrites them. */
 static void check_cross_entropy(struct check *c, bool rounded)
 {
 	size_t rows = c->s->rows, v = c->s->width;

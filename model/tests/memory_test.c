@@ -1,6 +1,7 @@
-/* Makes a large allocation fail at call N, for every N until the whole call succeeds. Each failure
- * must give an error code and a message, and leak nothing. This program replaces the C library's
- * allocators. Sanitizers replace these too, so the test is skipped under a sanitizer. */
+/* Makes the N-th large allocation of a call fail, for N = 1, 2, ... until the whole call succeeds.
+ * Each failure must give an error code and a message, and leak nothing. This program replaces the C
+ * library's allocators. Sanitizers replace these allocators too, so the test is skipped under a
+ * sanitizer. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@
 #define REPLACED 1
 #endif
 
-static long until_failure = -1; /* allocations until one fails; -1: none will fail */
+static long until_failure = -1; /* number of allocations before one fails; -1: none fails */
 static long live;
 
 #if REPLACED
@@ -256,15 +257,16 @@ static void survives(const char *what, int (*attempt)(struct error *), uint64_t 
 		assert_true(n < 5000);
 		until_failure = n;
 		rc = attempt(&err);
-		/* The call has succeeded, because it makes fewer allocations. */
+		/* This call made too few allocations to reach the failing one, so it has
+		 * succeeded. */
 		if (until_failure >= 0) {
 			until_failure = -1;
 			assert_int_equal(rc, 0);
 			break;
 		}
 		until_failure = -1;
-		/* Some libraries continue without memory that they could not get, so a success is
-		 * no error. */
+		/* Some libraries continue without memory that they did not get, so success is
+		 * allowed here. */
 		if (rc == 0)
 			continue;
 		if (rc > 0 || !err.text[0] || live != before)

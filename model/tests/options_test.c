@@ -8,8 +8,8 @@
 #include "base/tests/test.h"
 #include "model/program/options.h"
 
-/* Reads a line whose first word is the verb. What options_parse prints to standard error goes to
- * `said`. */
+/* Reads a line whose first word is the verb. `said` receives what options_parse prints to standard
+ * error. */
 static int parse(struct options *o, const char *line, char said[512])
 {
 	static char copy[400]; /* static, because o points into this copy */
@@ -62,8 +62,8 @@ TEST(defaults_and_values_reach_their_fields)
 	options_fini(&o);
 }
 
-/* --set and --skip change the model of --preset, wherever --preset is on the line. Of two numbers
- * of stages, the later one counts. */
+/* --set and --skip change the model of --preset, wherever --preset is on the line. If the line
+ * gives two numbers of stages, the later number counts. */
 TEST(changes_apply_to_the_model_that_is_named)
 {
 	struct options o;

@@ -1,5 +1,5 @@
 /* Tests that a model on disk is cut into any number of stages without a change of a weight or a
- * moment, and that a source that has changed since then is refused. */
+ * moment. Also tests that a model that has changed since the cut is refused. */
 #include "model/files/origin.h"
 
 #include <errno.h>

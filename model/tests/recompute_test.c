@@ -1,5 +1,5 @@
-/* Tests that the level of recomputation changes the memory of a stage but no bit of a result, and
- * that a lack of memory is reported at the start. */
+/* Tests that the level of recomputation changes the memory of a stage but no bit of a result. Also
+ * tests that a lack of memory is reported at the start. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static const struct model_config config = { .vocab = 37,
 
 static const enum recompute levels[] = { RECOMPUTE_NORMS, RECOMPUTE_NONE, RECOMPUTE_BLOCK };
 
-/* The results of two forward passes, an evaluation, and the backward passes in the other order. */
+/* The results of two forward passes, an evaluation, and the backward passes in reverse order. */
 struct result {
 	float out[2][ROWS], up[2][ROWS];
 	float *gradient;
@@ -162,8 +162,9 @@ static void count_again(const struct stage *s, bool count, int norms)
 	backend_cpu.free(self);
 }
 
-/* A backward pass computes again only what gradients of weights need. With RECOMPUTE_BLOCK the
- * first norm is computed twice, because the second one takes its place. */
+/* A backward pass applies norms again only for gradients of weights, which need the norms' outputs.
+ * With RECOMPUTE_BLOCK, only the first norm's output is missing then: the second norm's output has
+ * overwritten it. */
 TEST(nothing_else_is_computed_again)
 {
 	static const int norms[] = { [RECOMPUTE_NORMS] = 2, [RECOMPUTE_BLOCK] = 1 };
@@ -210,7 +211,7 @@ TEST(memory_that_no_machine_has_is_missing)
 	assert_null(s);
 }
 
-/* A trainer may choose the level itself. It then recomputes as little as the memory allows. */
+/* A trainer with the level "auto" recomputes as little as the memory allows. */
 TEST(a_trainer_fits_the_level_to_the_memory)
 {
 	static const enum recompute falling[] = { RECOMPUTE_NONE, RECOMPUTE_NORMS,

@@ -33,8 +33,8 @@ static void rms(double *y, const double *w, const double *x, size_t n, double ep
 		y[i] = x[i] / sqrt(sum / (double)n + eps) * w[i];
 }
 
-/* Scales a frequency of RoPE by its wavelength in positions, as the transformers library describes
- * it. */
+/* Scales a frequency of RoPE according to its wavelength in positions. The transformers library
+ * describes this scaling. */
 static double scaled(const struct model_config *c, double frequency)
 {
 	double wavelength = 2 * acos(-1) / frequency, context = c->rope_original_context;

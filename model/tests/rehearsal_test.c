@@ -1,5 +1,5 @@
-/* Tests rehearsals: the model has its part of the bytes, the results of the device "pretend" depend
- * on all inputs, and a rehearsal's model is refused for training. */
+/* Tests rehearsals. The model has 1/divisor of the bytes, the results of the device "pretend"
+ * depend on all inputs, and a rehearsal's model is refused for training. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -112,8 +112,8 @@ TEST(only_rehearsals_pretend)
 	assert_non_null(strstr(err.text, "rehearsal"));
 }
 
-/* Runs one microbatch through both stages, with its gradient added `times` times, makes a step, and
- * gives the hashes. */
+/* Runs one microbatch through both stages, adds its gradient `times` times, makes a step, and gives
+ * the hashes. */
 static void train_once(uint64_t hashes[2], int32_t token, float input_error, int times)
 {
 	struct stage *a = pretending(0), *b = pretending(1);

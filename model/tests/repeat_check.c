@@ -1,5 +1,5 @@
-/* Repeats passes at the sizes of real work, where a race between blocks or a choice by load would
- * show. A check at small sizes fills only a part of a GPU. */
+/* Repeats passes at the sizes of real work. A race between blocks, or an algorithm that is chosen
+ * by load, would show there. A check at small sizes fills only a part of a GPU. */
 #include "model/tests/repeat_check.h"
 
 #include <errno.h>
@@ -12,8 +12,8 @@ struct repeat {
 	struct stage *stage;
 	float *in, *grad;                      /* (B, T, C) the inputs */
 	float *out, *grad_in;                  /* (B, T, C) the results of a run */
-	float *first_out, *first_grad_in;      /* (B, T, C) those of the first run */
-	float *first_gradient;                 /* (P) */
+	float *first_out, *first_grad_in;      /* (B, T, C) the results of the first run */
+	float *first_gradient;                 /* (P) the first run's gradient of the weights */
 };
 
 static int take_memory(struct repeat *r, struct error *err)
@@ -54,7 +54,7 @@ static int run_once(struct repeat *r, struct error *err)
 	return rc ? error_set(err, rc, "a pass failed: %s", stage_failure(r->stage)) : 0;
 }
 
-/* Returns true if the results of this run are those of the first one. */
+/* Returns true if this run has the same results as the first run. */
 static bool is_same(struct repeat *r, bool first)
 {
 	size_t size = stage_activation(r->stage) * sizeof(float);

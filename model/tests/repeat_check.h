@@ -1,4 +1,4 @@
-/* repeat_check.h - the same passes again and again, whose results must have the same bits. */
+/* repeat_check.h - runs the same passes again and again. All runs must give the same bits. */
 #ifndef MODEL_TESTS_REPEAT_CHECK_H
 #define MODEL_TESTS_REPEAT_CHECK_H
 

@@ -1,4 +1,4 @@
-/* The parts of a run: positions in the data, and the list in the record. */
+/* Tests the parts of a run: positions in the data, and the list in the record. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,8 @@ TEST(a_list_is_read_as_it_was_written)
 	assert_int_equal(read.n, 0);
 }
 
-/* No microbatch is read twice, and each shard goes on after what all shards have read. */
+/* No microbatch is read twice: in a new part, every data shard begins behind the microbatches that
+ * all shards read before. */
 TEST(positions_go_on_in_the_next_part)
 {
 	struct run_parts parts;

@@ -1,5 +1,6 @@
-/* Compares the numbers by which a fleet is chosen with the model's table of tensors, and with the
- * device memory of stages that the emulated GPU has made (the table in docs/gpu.md). */
+/* Compares the numbers by which a fleet is chosen with the model's table of tensors. Also compares
+ * them with the device memory of stages that the emulated GPU has made, which is the table in
+ * docs/gpu.md. */
 #include "base/tests/test.h"
 #include "model/shape.h"
 #include "model/tensor.h"
@@ -36,7 +37,7 @@ static void compare_memory(const char *name, double first_mib, double other_mib)
 	struct model_shape s;
 
 	assert_int_equal(model_preset(name, &c, &r, NULL), 0);
-	/* "one context's tokens" for each slot (docs/gpu.md) */
+	/* docs/gpu.md counts the tokens of one context for each slot */
 	r.batch = 1;
 	r.sequence = c.context;
 	model_shape_of(&c, &r, &s);

@@ -24,7 +24,8 @@ static const struct model_config small = { .vocab = 37,
 					   .norm_eps = 1e-5f,
 					   .init_std = 0.02f };
 
-/* Larger weights than the initial ones make every part of the model matter. */
+/* Makes the weights larger than the initial ones, so that every part of the model has an effect on
+ * the loss. */
 static void enlarge(struct run *r)
 {
 	for (uint32_t s = 0; s < r->config.n_stages; s++) {
@@ -123,7 +124,8 @@ static void check_model(const struct model_config *c, uint32_t batch, uint32_t s
 	run_fini(&r);
 }
 
-/* A standby copy has weights and moments alone, and takes the steps of the stage that it copies. */
+/* A standby copy has only weights and moments. Its steps give the same weights as the steps of the
+ * stage that it copies. */
 TEST(a_copy_only_steps)
 {
 	struct stage_options o = { .batch = 1, .sequence = 4, .seed = 5 };
@@ -183,7 +185,8 @@ TEST(gradients_match_when_tied)
 	check_model(&c, 1, 8, 1, (uint32_t[]){ 1, 2 }, 2);
 }
 
-/* With these limits one pair of a head keeps its frequency, one is divided and one interpolated. */
+/* With these limits one pair of numbers of a head keeps its frequency, one pair's is divided, and
+ * one pair's is interpolated. */
 TEST(gradients_match_with_scaled_positions)
 {
 	struct model_config c = small;
@@ -196,8 +199,8 @@ TEST(gradients_match_with_scaled_positions)
 	check_model(&c, 1, 9, 1, (uint32_t[]){ 1, 2 }, 2);
 }
 
-/* The sequence is longer than a tile of attention, and there are several threads, one of them
- * without rows. */
+/* The sequence is longer than a tile of attention. There are several threads, and one of them gets
+ * no rows. */
 TEST(gradients_match_over_tiles_and_threads)
 {
 	struct model_config c = small;

@@ -34,8 +34,8 @@ static void use(struct bpe *b, const char *text, size_t size)
 	free(tokens);
 }
 
-/* Reads the input as a question. Each choice must have at least one token of its own, after at
- * least one token of the context. */
+/* Reads the input as a question. Each choice must have at least one token, and at least one token
+ * of the context must precede it. */
 static void read_question(const char *data, size_t size)
 {
 	static struct tokenizer *bytes;

@@ -297,8 +297,8 @@ TEST(added_tokens_are_found_first)
 	bpe_free(b);
 }
 
-/* U+1ACE is of Unicode 14. The normal form of the tokenizers package does not know this character,
- * and therefore does not exchange it with U+1B44. */
+/* U+1ACE was added in Unicode 14. The normal form of the tokenizers package does not know this
+ * character, and therefore does not reorder it with U+1B44. */
 TEST(text_is_put_into_normal_form)
 {
 	struct bpe *b = small("normalizer", "{\"type\": \"NFC\"}",
@@ -360,10 +360,10 @@ static const struct {
 	{ "pre_tokenizer", "{\"type\": \"Metaspace\"}", "pre_tokenizer: \"Metaspace\"" },
 	{ "pre_tokenizer", "null", "pre_tokenizer: \"null\"" },
 	{ "pre_tokenizer", "{\"type\": \"ByteLevel\", \"use_regex\": false}", "use_regex" },
-	/* A pattern that is stored as a String matches literally, and therefore never. */
+	/* A pattern that is given as a String is searched for literally, so a regular expression
+	 * there never matches. */
 	{ "pre_tokenizer", SPLIT("{\"String\": \"\\\\p{N}\"}"), "expected a Regex" },
-	{ "pre_tokenizer", SPLIT("{\"Regex\": \"\\\\p{N}{1,3}\"}"),
-	  "Qwen): \\p{N}{1,3}" },
+	{ "pre_tokenizer", SPLIT("{\"Regex\": \"\\\\p{N}{1,3}\"}"), "Qwen): \\p{N}{1,3}" },
 	/* as in Falcon's tokenizer.json */
 	{ "pre_tokenizer",
 	  "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Punctuation\"}]}",
@@ -413,8 +413,8 @@ TEST(settings_that_change_the_tokens_are_refused_by_name)
 
 /* ---- texts that are cut ---- */
 
-/* Opens the small tokenizer with one more word, "!\n", which LLaMA 3's rule makes although white
- * space is in it. */
+/* Opens the small tokenizer with one more token, "!\n". LLaMA 3's rule makes this word, although it
+ * contains white space. */
 static struct tokenizer *open_small(const char *path, const char *value)
 {
 	json_t *json = small_json(), *model = json_object_get(json, "model");
@@ -438,8 +438,8 @@ static struct tokenizer *open_small(const char *path, const char *value)
 	return t;
 }
 
-/* Encodes text in parts of at most `most` bytes, not counting the bytes kept from the previous
- * part. */
+/* Encodes text in parts of at most `most` bytes, not counting the bytes that are repeated from the
+ * previous part. */
 static size_t encode_in_parts(struct tokenizer *t, const char *text, size_t size, size_t most,
 			      int32_t *out, size_t *parts)
 {
@@ -532,11 +532,11 @@ TEST(a_part_of_a_character_waits)
 		{ "\xf0", 0 },
 		/* The bytes can never become a character. */
 		{ "a\x80\x80\x80\x80", 5 },
-		{ "a\xff", 2 },				       /* this byte cannot either */
+		{ "a\xff", 2 }, /* this byte cannot either */
 		{ "\xe4\xbd", 0 },
-		/* As SentencePiece decodes incomplete characters. */
+		/* SentencePiece decodes each byte of an incomplete character as U+FFFD. */
 		{ "a\xef\xbf\xbd\xef\xbf\xbd", 1 },
-		/* Four are too many for one character, so the first one is shown. */
+		/* Four U+FFFD are too many for one character, so the first is shown. */
 		{ "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", 3 },
 	};
 

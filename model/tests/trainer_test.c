@@ -26,8 +26,8 @@ static const struct model_config config = { .vocab = 23,
 static const uint32_t paths[3][3] = { { 1, 2, 3 }, { 3, 2 }, { 3 } };
 static const size_t lengths[3] = { 3, 2, 1 };
 
-/* Runs three microbatches and a step, with the trainer and with stages alone, for which the test
- * gives the divisors.
+/* Runs three microbatches and a step, with the trainer and with stages that the test calls itself.
+ * divisors: for each stage, the divisor of its summed gradient.
  */
 static void check_step(enum grad_norm by, const double divisors[4])
 {

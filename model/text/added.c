@@ -1,5 +1,5 @@
-/* Cuts a text at the tokens that were added to a vocabulary. The tokens are searched for at every
- * byte, so a table of their first two bytes comes before the comparison. */
+/* Cuts a text at the tokens that were added to a vocabulary. A token may begin at every byte, so a
+ * table of first two bytes quickly excludes most places before tokens are compared. */
 #include "model/text/added.h"
 
 #include <stdlib.h>

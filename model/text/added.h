@@ -1,4 +1,5 @@
-/* added.h - tokens that are recognised in a text before all others, such as <|im_end|>.
+/* added.h - tokens such as <|im_end|>, at which a text is cut before it is tokenized in any other
+ * way.
  *
  * The text is searched from left to right, and at each place the longest token that begins there is
  * taken, as in the tokenizers package.
@@ -18,7 +19,7 @@ struct added; /* opaque */
 struct added_set {
 	struct added *list; /* (n) tokens, the longest first */
 	size_t n, room;
-	/* A bit for each pair of first bytes that occurs in a token. */
+	/* One bit for each pair of bytes: set if a token begins with this pair. */
 	uint8_t begins[1 << 13];
 };
 

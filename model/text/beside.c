@@ -1,6 +1,6 @@
-/* Reads the files beside a tokenizer. Without them, a tokenizer gives almost the right tokens:
- * <|im_end|> becomes ten pieces, or a document begins with a token that the model has never seen
- * there. */
+/* Reads the files beside a tokenizer. Without these files, a tokenizer gives almost the right
+ * tokens: <|im_end|> is cut into ten pieces, or a document begins with a token with which no
+ * document began in the model's training. */
 #include "model/text/beside.h"
 
 #include <errno.h>
@@ -47,8 +47,9 @@ static json_t *find_token(const struct reader *r, const char *content)
 	return NULL;
 }
 
-/* Adds a token, unless another file or key has named it already. Refuses two numbers for one token.
- * id: number of the token; NULL: that of the tokenizer. given: an object with flags, or NULL. */
+/* Adds a token, unless another file or key has added it. Refuses two numbers for one token. id:
+ * number of the token; NULL: the tokenizer's vocabulary has the number. given: an object with
+ * flags, or NULL. */
 static void add_token(struct reader *r, const char *key, const char *content, const json_t *id,
 		      const json_t *given, bool special)
 {
@@ -110,7 +111,7 @@ static void note_role(struct reader *r, const char *key, char **at, const char *
 	*at = alloc_string(content);
 }
 
-/* Adds a token that the file names for a purpose, such as "eos_token". */
+/* Adds a token that a key such as "eos_token" names. */
 static void take_named(struct reader *r, const char *key, const json_t *v)
 {
 	const char *content = content_of(v);
@@ -195,7 +196,7 @@ static const struct known {
 	{ "split_special_tokens", FALSE },
 	{ "sp_model_kwargs", EMPTY },
 	{ "auto_map", EMPTY },
-	/* Keys for decoding, padding and chats, and keys that only describe. */
+	/* Keys for decoding, padding and chats, and keys that only describe the tokenizer. */
 	{ "chat_template", ANY },
 	{ "clean_up_tokenization_spaces", ANY },
 	{ "errors", ANY },
@@ -240,8 +241,9 @@ static enum rule rule_of(const char *key)
 	return file_ends_in(key, "_token") ? TOKEN : EMPTY;
 }
 
-/* Accepts classes that take the tokens of a SentencePiece model or of a tokenizer.json unchanged.
- * Other classes change them: that of T5, for example, puts </s> after each text. */
+/* Accepts classes of tokenizers that use the tokens of the SentencePiece model or of the
+ * tokenizer.json unchanged. Refuses other classes. T5's class, for example, appends </s> to each
+ * text. */
 static void take_class(struct reader *r, const json_t *v)
 {
 	static const char *const classes[] = {
@@ -406,7 +408,7 @@ static bool is_type(const json_t *v, const char *type)
 	return text && strcmp(text, type) == 0;
 }
 
-/* Sets a choice, unless the settings have set it already. */
+/* Sets a choice. If tokenizer_config.json has already made the opposite choice, fails. */
 static void choose(struct reader *r, enum beside_choice *at, bool yes, const char *key)
 {
 	enum beside_choice choice = yes ? BESIDE_YES : BESIDE_NO;
@@ -416,8 +418,8 @@ static void choose(struct reader *r, enum beside_choice *at, bool yes, const cha
 	*at = choice;
 }
 
-/* Reads a template. It may put the token that begins a document before the text, but no token after
- * the text. */
+/* Reads a template. A template may put the token that begins a document before the text, but no
+ * token after the text. */
 static void take_template(struct reader *r, const json_t *v)
 {
 	const json_t *single = json_object_get(v, "single");
@@ -431,8 +433,9 @@ static void take_template(struct reader *r, const json_t *v)
 		r->out->begins = n > 1 ? BESIDE_YES : BESIDE_NO;
 }
 
-/* Reads the normalizer of a file that replaces a SentencePiece model. It writes spaces as U+2581,
- * may put a space before each text, and may contain the model's own table. */
+/* Reads the normalizer of a tokenizer.json that was converted from a SentencePiece model. The
+ * normalizer writes spaces as U+2581, may put a space before each text, and may contain the model's
+ * table of normalisation (Precompiled). */
 static void take_normalizer(struct reader *r, json_t *v)
 {
 	json_t *one;

@@ -19,12 +19,12 @@ struct beside {
 	enum beside_choice begins;      /* value of add_bos_token */
 	enum beside_choice prefix_space; /* value of add_prefix_space */
 	enum beside_choice legacy;
-	/* True if add_bos_token, and not the post_processor of a tokenizer.json, decides about the
-	 * token that begins a document. */
+	/* True: add_bos_token decides whether a document begins with bos_token. False: the
+	 * post_processor of the tokenizer.json decides. */
 	bool is_llama_class;
-	/* Added tokens by their content. Each is an object as in the added_tokens of a
+	/* Added tokens by their content. Each token is an object as in the added_tokens of a
 	 * tokenizer.json; its "file" names the place that lists the token. If "id" is missing, the
-	 * token must be one of the tokenizer's. */
+	 * tokenizer's vocabulary must have the token. */
 	json_t *tokens;
 	char *begin, *end; /* contents of bos_token and eos_token; NULL: not named */
 };
@@ -32,14 +32,14 @@ struct beside {
 /* Reads the files that the folder has. -EINVAL: a file is damaged; -ENOTSUP: a key changes the
  * tokens in a way that is not supported. The error names file and key. */
 int beside_read(struct beside *out, const char *folder, struct error *err);
-/* Reads the tokenizer.json beside a SentencePiece model, for its added tokens, the token that
- * begins a document, and the places where a space is put before a text; the pieces come from the
- * model. Does nothing if there is no such file. Errors as for beside_read. */
+/* Reads the tokenizer.json beside a SentencePiece model. Uses its added tokens, the token that
+ * begins a document, and the places where a space is put before a text. The pieces come from the
+ * SentencePiece model. Does nothing if there is no such file. Errors as for beside_read. */
 int beside_read_json(struct beside *b, const char *folder, struct error *err);
 void beside_fini(struct beside *b);
 
-/* Names of the files that this module reads, ended by NULL, so that copies of a tokenizer include
- * them. */
+/* Names of the files that this module reads, ended by NULL. Code that copies a tokenizer copies
+ * these files too. */
 extern const char *const beside_files[];
 
 #endif

@@ -1,6 +1,6 @@
 /* Implements byte-level BPE. Most words occur again and again, so the tokens of each word are
- * cached. A word that is not in the cache is merged with a heap of pairs. This takes n log n steps
- * for n bytes, and is needed because text without spaces is one long word. */
+ * cached. A word that is not in the cache is merged with a heap of pairs, in n log n steps for n
+ * bytes. A slower algorithm would not do, because text without spaces is one long word. */
 #include "model/text/bpe.h"
 
 #include <errno.h>
@@ -40,7 +40,7 @@ struct cached {
 
 /* A token of a word that is being merged, stored at the index of its first byte. */
 struct symbol {
-	int32_t id; /* token of the symbol; NONE: joined to the symbol before it */
+	int32_t id; /* token of the symbol; NONE: it was joined to the symbol before it */
 	uint32_t before, after;
 };
 
@@ -59,7 +59,7 @@ struct bpe {
 	uint32_t n;
 	int32_t bytes[256]; /* token of each single byte, or NONE */
 	struct merge *merges;
-	size_t n_merges, merges_room; /* a hash table; its allocated size is a power of two */
+	size_t n_merges, merges_room; /* hash table of merges; merges_room is a power of two */
 	/* (words_room) hash table of the tokens, by their bytes; entries are token ids */
 	int32_t *words;
 	size_t words_room;
@@ -75,7 +75,7 @@ struct output {
 	int32_t *tokens;
 	size_t n, room;
 	int rc; /* error code of the first failure */
-	const char *lacking; /* the byte that has no token; NULL: normalisation made the byte */
+	const char *lacking; /* the byte without a token; NULL: normalisation has made it */
 };
 
 /* ---- tables ---- */
@@ -194,8 +194,8 @@ void bpe_set_rules(struct bpe *b, const struct bpe_rules *rules)
 }
 
 /* Returns the byte that a character of GPT-2's alphabet represents, or NONE. Printable characters
- * of Latin-1 represent themselves; the characters from U+0100 on represent the other bytes in
- * order.
+ * of Latin-1 represent themselves. The characters from U+0100 on represent the other bytes, in
+ * ascending order.
  */
 static int byte_of(ucs4_t c)
 {
@@ -374,8 +374,9 @@ static void consider_pair(struct bpe *b, uint32_t at, uint32_t size)
 		push_candidate(b, (struct candidate){ m->rank, at, m->joined });
 }
 
-/* Joins pairs in the order of their ranks. A candidate in the heap is outdated if one of its two
- * symbols was joined to another symbol since: the pair at this place then gives another token. */
+/* Joins pairs in the order of their ranks. After a join, the heap still has candidates with one of
+ * the joined symbols. Such a candidate is recognised and skipped, because the symbols at its place
+ * no longer give the candidate's token. */
 static void merge_symbols(struct bpe *b, uint32_t size)
 {
 	b->heap_n = 0;
@@ -403,8 +404,8 @@ static void merge_symbols(struct bpe *b, uint32_t size)
 	}
 }
 
-/* Makes room for a word of n bytes: it has at most n - 1 pairs at first, and each join adds at most
- * two. */
+/* Makes room for the symbols and the heap of a word of `size` bytes. The word has at most size - 1
+ * pairs at first, and each join adds at most two. */
 static bool make_room(struct bpe *b, size_t size)
 {
 	return array_grow(&b->symbols, &b->symbols_room, size, sizeof(*b->symbols)) &&
@@ -468,8 +469,8 @@ static void encode_words(struct bpe *b, struct output *out, const char *text, si
 	}
 }
 
-/* Returns the length in bytes of the run at the start of the text that consists of numbers, or of
- * other characters. */
+/* Returns the length in bytes of the run of digits (numbers = true) or of other characters with
+ * which the text begins. With BPE_EACH_DIGIT, a run of digits is a single digit. */
 static size_t run_of_numbers(const struct bpe *b, const char *text, size_t size, bool numbers)
 {
 	size_t at = 0, n;

@@ -3,7 +3,8 @@
  * The tokens are the same as those of the tokenizers package. Text is cut at added tokens, put into
  * normal form C if the file says so, and cut into words (split.h). In each word, the adjacent pair
  * with the lowest rank is joined, and this is repeated until no pair has a rank (Sennrich et al.,
- * 2016). bpe_open (bpe_json.c) reads the file with the functions below it, which build a tokenizer.
+ * 2016). bpe_open (bpe_json.c) reads a tokenizer.json. It builds the tokenizer with bpe_new and the
+ * bpe_add and bpe_set functions below.
  */
 #ifndef MODEL_BPE_H
 #define MODEL_BPE_H
@@ -22,11 +23,12 @@ enum { BPE_TOKENS_MOST = 1 << 22 };
 
 struct bpe_rules {
 	const struct split_rule *split;
-	/* How digits are separated from other text first: not, each digit, or runs of digits. */
+	/* How digits are separated from other text before words are cut: not at all, each digit by
+	 * itself, or each run of digits. */
 	enum { BPE_NO_DIGITS, BPE_EACH_DIGIT, BPE_RUNS_OF_DIGITS } digits;
 	bool prefix_space;  /* a space is put before a text that does not begin with one */
 	bool nfc;           /* the text is normalised to form C */
-	bool ignore_merges; /* a word that is itself a token is not merged from parts */
+	bool ignore_merges; /* a word that is a token becomes this token, without merging */
 };
 
 /* Reads json, the bytes of a tokenizer.json; path: for error messages. beside: settings from the
@@ -39,15 +41,16 @@ void bpe_free(struct bpe *b); /* NULL is allowed */
 /* Makes an empty tokenizer. tokens: a number above all ids, at most BPE_TOKENS_MOST. */
 struct bpe *bpe_new(uint32_t tokens);
 void bpe_set_rules(struct bpe *b, const struct bpe_rules *rules);
-/* Adds a token, written in GPT-2's alphabet, in which a character stands for each byte. A token
- * with a character outside this alphabet never matches text. -EEXIST: the id is taken. */
+/* Adds a token, written in GPT-2's alphabet, which has a character for each byte. A token with a
+ * character outside this alphabet never matches text. -EEXIST: the id is taken. */
 int bpe_add_token(struct bpe *b, uint32_t id, const char *name);
 /* Adds a pair to be joined, with its rank. Pairs that cannot occur in a text are ignored. */
 void bpe_add_merge(struct bpe *b, uint32_t rank, uint32_t left, uint32_t right, uint32_t joined);
 
-/* Adds a token that is recognised in the text before all others. lstrip, rstrip: the token includes
- * white space on its left, or on its right. `special`: decoding omits the token. `normalized`: the
- * token is searched for after normalisation. Its id may be that of an existing token. */
+/* A token at which the text is cut before it is tokenized in any other way. lstrip, rstrip: the
+ * token includes white space on its left, or on its right. `special`: decoding omits the token.
+ * `normalized`: the token is searched for after normalisation. The id may be that of an existing
+ * token. */
 struct bpe_added {
 	const char *content; /* copied */
 	uint32_t id;
@@ -68,9 +71,9 @@ int32_t bpe_end(const struct bpe *b);      /* the token that ends a text; -1: no
 /* Returns true if there are exactly 256 tokens and each is the byte with the value of its id. */
 bool bpe_is_bytes(const struct bpe *b);
 
-/* Encode and decode; the caller frees the results. -ENOMEM; -EINVAL: the text is not UTF-8, has a
- * byte without a token, or a token does not exist. bpe_encode then gives the byte's index in *n, or
- * `size` if the byte is only in the text's normal form. */
+/* Encode and decode; the caller frees the results. -ENOMEM. -EINVAL: the text is not UTF-8 or has a
+ * byte without a token, or a token does not exist. After a failure for a byte, bpe_encode sets *n
+ * to the byte's index, or to `size` if only the normalised text has this byte. */
 int bpe_encode(struct bpe *b, const char *text, size_t size, int32_t **tokens, size_t *n);
 int bpe_decode(const struct bpe *b, const int32_t *tokens, size_t n, char **text, size_t *size);
 

@@ -20,7 +20,7 @@ struct reader {
 	struct bpe *bpe;
 	struct bpe_rules rules;
 	bool byte_level; /* a ByteLevel pre-tokenizer was found */
-	bool uncut;      /* a ByteLevel was found, and no rule that cuts text into words */
+	bool uncut;      /* a ByteLevel was found, but no rule that cuts text into words */
 };
 
 static void fail(struct reader *r, int code, const char *format, ...)
@@ -94,7 +94,8 @@ static void check_keys(struct reader *r, json_t *object, const char *where,
 	}
 }
 
-/* Calls `take` for the component or, if it is a Sequence, for each of its members. */
+/* Calls `take` for the component. If the component is a Sequence, calls `take` for each of its
+ * members instead. */
 static void take_members(struct reader *r, const json_t *v, const char *list,
 			 void (*take)(struct reader *r, const json_t *member))
 {
@@ -158,8 +159,8 @@ static void take_digits(struct reader *r, const json_t *v)
 	r->rules.digits = each ? BPE_EACH_DIGIT : BPE_RUNS_OF_DIGITS;
 }
 
-/* Handles ByteLevel, which must be the last step. It cuts text by GPT-2's rule, unless a Split does
- * or use_regex is false. */
+/* Handles ByteLevel, which must be the last step. If no Split precedes it, words are cut by GPT-2's
+ * rule; use_regex = false means that text is not cut. */
 static void take_byte_level(struct reader *r, const json_t *v)
 {
 	bool regex = flag(r, v, "use_regex", true);
@@ -231,7 +232,8 @@ static void take_post_processor(struct reader *r, const json_t *v)
 {
 	if (is_type(v, "TemplateProcessing"))
 		take_template(r, v);
-	/* Other kinds of post_processor are refused; ByteLevel affects only offsets. */
+	/* ByteLevel is accepted, because it affects only offsets. Other kinds of post_processor are
+	 * refused. */
 	else if (!is_absent(v) && !is_type(v, "ByteLevel"))
 		refuse_type(r, "post_processor", v, "ByteLevel and TemplateProcessing");
 }
@@ -290,7 +292,8 @@ static uint32_t count_tokens(struct reader *r, json_t *vocab, const json_t *adde
 		const json_t *given = json_object_get(one, "id");
 
 		if (!given && json_object_get(one, "file"))
-			/* Counted already, as a token of the vocabulary or of this file. */
+			/* This token has no number of its own. It is in the vocabulary or an added
+			 * token of this file, and is counted there. */
 			continue;
 		if (!is_id(given))
 			refuse_added(r, -EINVAL, one, "id: expected a number below 4194304");
@@ -361,7 +364,7 @@ static void read_merges(struct reader *r, const json_t *vocab, const json_t *mer
 	}
 }
 
-/* Compares a token of a file beside this one with the token that was added before. */
+/* Checks a token that both this file and a file beside it list: id and flags must be equal. */
 static void check_again(struct reader *r, const json_t *one, const json_t *before)
 {
 	static const char *const flags[] = { "lstrip", "rstrip", "single_word", "normalized" };
@@ -451,7 +454,8 @@ static int32_t number_of(const char *name, const json_t *ids)
 }
 
 /* Decides which token begins a text: that of the post_processor, unless add_bos_token in a file
- * beside this one says otherwise. For classes other than LLaMA's, versions of the library disagree.
+ * beside this one says otherwise. If the two contradict each other, a tokenizer of a class other
+ * than LLaMA's is refused, because versions of the library disagree about it.
  */
 static void choose_begin(struct reader *r, const json_t *ids)
 {
@@ -520,8 +524,8 @@ static void check_model(struct reader *r, json_t *model)
 		fail(r, -EINVAL, "model: expected a \"vocab\" and \"merges\"");
 }
 
-/* Reads every key of the file, in such an order that each part finds what it needs. The first
- * failure is kept in r. */
+/* Reads every key of the file, in such an order that each function finds what it needs. r has the
+ * first failure. */
 static void read_all(struct reader *r, json_t *root)
 {
 	static const char *const known[] = { "version",	      "truncation",    "padding",

@@ -1,6 +1,6 @@
-/* The classes of characters come from libunistring. They are kept in a table, so that each look-up
- * is a single read. A system's libunistring may have an older or newer Unicode than the tokenizers
- * package. Characters for which this makes a difference are therefore listed here. */
+/* The classes of characters come from libunistring, and a table of them makes each look-up a single
+ * read. A system's libunistring may have an older or newer Unicode than the tokenizers package.
+ * Characters for which this makes a difference are therefore listed here. */
 #include "model/text/characters.h"
 
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 enum {
 	CODE_POINTS = 0x110000,
 	CLASS = 7, /* bits of a table's entry that hold an enum character */
-	NEWER = 8, /* bit of a table's entry: the character is not in normal form C of Unicode 9 */
+	NEWER = 8, /* bit of an entry: Unicode 9 lacks the character, so normal form C skips it */
 };
 
 struct characters {

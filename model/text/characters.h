@@ -1,8 +1,8 @@
 /* characters.h - what a tokenizer must know about characters: their classes and normal form C.
  *
- * The results are the same as in the tokenizers package, which uses two libraries: its classes are
- * those of Unicode 16, its normal form is that of Unicode 9. The two versions differ only in
- * recently added characters.
+ * The results are the same as in the tokenizers package, which uses one library for classes
+ * (Unicode 16) and another one for normal form C (Unicode 9). The two versions of Unicode differ
+ * only in recently added characters.
  */
 #ifndef MODEL_CHARACTERS_H
 #define MODEL_CHARACTERS_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* \p{L}, \p{N}, \s and all others. */
+/* CHARACTER_OTHER: a character in none of the classes \p{L}, \p{N} and \s. */
 enum character { CHARACTER_OTHER, CHARACTER_LETTER, CHARACTER_NUMBER, CHARACTER_SPACE };
 
 struct characters; /* opaque; read-only once made */
@@ -23,8 +23,8 @@ void characters_free(struct characters *c); /* NULL is allowed */
 /* Returns the class of the first character of valid UTF-8, and its length in bytes in *n. */
 enum character characters_class(const struct characters *c, const char *text, size_t *n);
 
-/* Returns the normal form C of valid UTF-8 (size > 0), which the caller frees, and its length in
- * *n; NULL if memory runs out. */
+/* Returns the normal form C of valid UTF-8 (size > 0) and its length in *n. The caller frees it;
+ * NULL if memory runs out. */
 char *characters_normal(const struct characters *c, const char *text, size_t size, size_t *n);
 
 #endif

@@ -231,8 +231,9 @@ static int find_vocab(struct corpus *c, struct error *err)
 	return 0;
 }
 
-/* Divides the corpus into groups of GROUP blocks, one of which is for validation. A short corpus
- * gets smaller blocks. Then computes the hash, and for shards the vocabulary. */
+/* Divides the corpus into groups of GROUP blocks, and takes one block of each group for validation.
+ * If the corpus is short, its blocks are smaller. Then computes the hash, and for shards the
+ * vocabulary. */
 static int lay_out(struct corpus *c, struct error *err)
 {
 	size_t need = (size_t)c->sequence + 1, rest;
@@ -334,7 +335,7 @@ uint32_t corpus_vocab(const struct corpus *c)
 	return c->vocab;
 }
 
-/* Checks the corpus for a run, as skippipe train does for itself. */
+/* Checks the corpus before a run. skippipe train makes the same checks. */
 int corpus_check(const struct corpus *c, uint32_t vocab, bool has_tokenizer, struct error *err)
 {
 	if (has_tokenizer && corpus_is_text(c))

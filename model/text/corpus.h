@@ -44,8 +44,8 @@ uint32_t corpus_vocab(const struct corpus *c);
 /* Refuses (-EINVAL) a corpus on which a run cannot train its model. has_tokenizer: the model's
  * tokens are not bytes. */
 int corpus_check(const struct corpus *c, uint32_t vocab, bool has_tokenizer, struct error *err);
-/* Return the number of samples in an epoch of all data shards, and in the validation part. Public
- * for tests. */
+/* Return the number of samples in an epoch, over all data shards, and in the validation part.
+ * Public for tests. */
 size_t corpus_samples(const struct corpus *c);
 size_t corpus_validation_samples(const struct corpus *c);
 
@@ -54,8 +54,8 @@ size_t corpus_validation_samples(const struct corpus *c);
  * recorded and replayed. */
 void corpus_batch(const struct corpus *c, uint32_t shard, uint32_t n_shards, uint64_t position,
 		  uint32_t batch, int32_t *tokens, int32_t *targets);
-/* Gives validation microbatch k; after the last microbatch comes the first again. The result does
- * not depend on the seed. */
+/* Gives validation microbatch k. Numbers beyond the last microbatch begin again with the first. The
+ * result does not depend on the seed. */
 void corpus_validation_batch(const struct corpus *c, uint64_t k, uint32_t batch,
 			     int32_t *tokens, int32_t *targets);
 

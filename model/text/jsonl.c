@@ -1,5 +1,5 @@
 /* Reads JSON lines. The bytes and escapes of a line are checked before the line is parsed, because
- * the parser does not say where in a long string it stopped. */
+ * the parser does not report the place of an error inside a long string. */
 #include "model/text/jsonl.h"
 
 #include <errno.h>
@@ -44,8 +44,8 @@ static int escaped(const char *at, size_t size)
 	return c;
 }
 
-/* Returns the reason why the escape at the backslash `at` is invalid, or NULL if it is valid, and
- * the length of the escape in *n. */
+/* Returns the reason why the escape at the backslash `at` is invalid, or NULL if the escape is
+ * valid. *n is the length of the escape. */
 static const char *escape_fault(const char *at, size_t size, size_t *n)
 {
 	int c = escaped(at, size), low;

@@ -1,5 +1,5 @@
-/* Adds the settings of the transformers library to SentencePiece, which knows only the pieces of
- * its model: further tokens, and the places where a space is put before a text. */
+/* Adds two settings of the transformers library to SentencePiece, which knows only the pieces of
+ * its model. The settings are further tokens, and the places where a space is put before a text. */
 #include "model/text/piece_text.h"
 
 #include <errno.h>
@@ -24,8 +24,8 @@ struct extra {
 
 struct piece_text {
 	struct pieces *pieces;
-	/* The model, for text before which no space is put. NULL with "legacy", because a space is
-	 * then put before every part. */
+	/* The model without a space before its text, for parts of a text that get no space. NULL
+	 * with "legacy", which puts a space before every part. */
 	struct pieces *unprefixed;
 	bool prefix_first; /* a space is put before the beginning of a text */
 	int32_t begin, end; /* tokens that begin and end a text; -1: none */
@@ -125,9 +125,9 @@ static void choose_roles(struct piece_text *p, const struct beside *b)
 		p->end = find_extra(p, b->end);
 }
 
-/* Opens the model without its space before a text. If a message of protobuf occurs twice, the two
- * are merged, and the last value of a field counts. The bytes added here are the model's
- * normalizer_spec (3) with add_dummy_prefix (3) false. */
+/* Opens the model with its space before a text switched off. A field that is appended to a protobuf
+ * message overrides the earlier value. The four appended bytes set add_dummy_prefix (field 3) of
+ * normalizer_spec (field 3) to false. */
 static int open_unprefixed(struct piece_text *p, const char *model, size_t size, char *why,
 			   size_t room)
 {
@@ -330,7 +330,8 @@ static bool is_piece(const struct piece_text *p, int32_t token)
 	return (uint32_t)token < p->n_pieces && !p->extras[token].content;
 }
 
-/* Decodes a run of pieces. Without "legacy" only the beginning of a text loses a space. */
+/* Decodes a run of pieces. With "legacy", every run loses the space before it; otherwise only the
+ * beginning of the text loses one. */
 static int decode_run(struct piece_text *p, struct text *out, const int32_t *tokens, size_t n,
 		      bool first)
 {
@@ -366,7 +367,7 @@ int piece_text_decode(struct piece_text *p, const int32_t *tokens, size_t n, cha
 			i += run;
 			continue;
 		}
-		/* A number between those of two tokens has no text. */
+		/* Numbers without a token, between those of two tokens, have no text. */
 		if (p->extras[tokens[i]].content && !p->extras[tokens[i]].special)
 			rc = put_text(&out, p->extras[tokens[i]].content,
 				      strlen(p->extras[tokens[i]].content));

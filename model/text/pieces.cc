@@ -10,7 +10,7 @@
 
 #include <sentencepiece_processor.h>
 
-/* Nothing is thrown past these functions: their callers are C. */
+/* These functions catch all exceptions, because their callers are C. */
 
 struct pieces {
 	sentencepiece::SentencePieceProcessor processor;

@@ -53,7 +53,7 @@ static int encode(const struct reader *r, const char *text, size_t size, int32_t
 	return 0;
 }
 
-/* Reads choice k. before: number of tokens of the context, without the white space at its end. */
+/* Reads choice k. before: number of tokens of the context, not counting white space at its end. */
 static int read_choice(struct question *q, const struct reader *r, uint32_t k, const char *context,
 		       const json_t *choice, size_t before)
 {

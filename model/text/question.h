@@ -30,10 +30,10 @@ struct question {
  * if the line is blank. -EINVAL: the line is no question, or the tokenizer lacks tokens for it; the
  * error names path and line. -ENOMEM.
  *
- * As in lm_eval, context and choice are encoded together, and the choice's tokens are those that
- * follow the tokens of the context alone. White space at the end of the context counts as a part of
- * each choice, because many tokens begin with a space. The token that begins a document is put
- * first, if the tokenizer has one. */
+ * As in lm_eval, context and choice are encoded together. The tokens of the context alone are
+ * counted, and the tokens after this number are the choice's. White space at the end of the context
+ * counts as a part of each choice, because many tokens begin with a space. The token that begins a
+ * document is put first, if the tokenizer has one. */
 int question_read(struct question *out, struct tokenizer *t, const char *line, size_t size,
 		  const char *path, uint64_t number, struct error *err);
 void question_fini(struct question *q);

@@ -1,8 +1,8 @@
 /* shard.h - recognises files of tokens, and files that are not text.
  *
- * A token shard is 256 little-endian words (a magic number, a version, the number of tokens,
- * zeros), then little-endian tokens. Both layouts are those of llm.c's .bin files: tokens of 16
- * bits, and of 32 bits for vocabularies above 65,536.
+ * A token shard has 256 little-endian words (a magic number, a version, the number of tokens,
+ * zeros), then little-endian tokens. A token has 16 bits, or 32 bits for vocabularies above 65,536.
+ * Both layouts are those of llm.c's .bin files.
  */
 #ifndef MODEL_SHARD_H
 #define MODEL_SHARD_H
@@ -19,9 +19,9 @@ struct shard {
 	uint32_t tokens; /* number of tokens that the header states */
 };
 
-/* Looks at the first `size` bytes of a file. Returns 0 and fills *out if they are a shard's header,
- * and 1 if the file may be text. -EINVAL: the file is neither, because it is a .bin of another
- * layout (nanoGPT's for example) or has a NUL byte. The error gives the reason. */
+/* Looks at the first `size` bytes of a file. Returns 0 and fills *out for the header of a shard,
+ * and returns 1 if the file may be text. -EINVAL: the file is neither, because it is a .bin of
+ * another layout (nanoGPT's for example) or has a NUL byte. The error gives the reason. */
 int shard_recognize(struct shard *out, const char *path, const void *data, size_t size,
 		    struct error *err);
 /* Writes the header of a shard. */

@@ -1,7 +1,6 @@
 /* Cuts text into words by the rules of several models, which differ mostly in the white space
- * before a word. GPT-2's rule joins one space to the word that follows. The later rules join any
- * single character to letters that follow it, and end a run of white space after its last
- * newline. */
+ * before a word. GPT-2's rule joins one space to the word that follows. Later rules join any single
+ * character to the letters that follow, and end a run of white space after its last newline. */
 #include "model/text/split.h"
 
 #include <string.h>
@@ -44,7 +43,7 @@ const struct split_rule *split_find(const char *regex)
 	return NULL;
 }
 
-enum { END = -1 }; /* value that stands for the class after the end of the text */
+enum { END = -1 }; /* class of the place after the end of the text */
 
 struct text {
 	const struct characters *characters;
@@ -59,8 +58,8 @@ static int class_at(const struct text *t, size_t at, size_t *n)
 	return at < t->size ? (int)characters_class(t->characters, t->s + at, n) : END;
 }
 
-/* Returns the end of the run of characters of a class that begins at `at`, after `most` characters
- * at the latest. */
+/* Returns the end of the run of characters of a class that begins at `at`. A run ends after `most`
+ * characters at the latest. */
 static size_t end_of_run(const struct text *t, size_t at, int class, size_t most)
 {
 	size_t n;
@@ -97,8 +96,9 @@ static size_t contraction(const struct text *t, bool any_case)
 	return 0;
 }
 
-/* Returns the end of a run of white space. lines: the run ends after its last newline, if it has
- * one. Otherwise its last character belongs to the word that follows. */
+/* Returns the end of a run of white space. With `lines`, a run that has newlines ends after its
+ * last newline. Any other run leaves its last character to the word that follows, unless the run
+ * ends the text or is a single character. */
 static size_t white_space(const struct text *t, bool lines)
 {
 	size_t at = 0, last = 0, line = 0, n;
@@ -124,9 +124,9 @@ static size_t gpt2_word(const struct text *t)
 	return end_of_run(t, space, class, SIZE_MAX);
 }
 
-/* Returns the end of a word. A word of letters includes one character before them, unless this is a
- * number or ends a line. A word of other characters includes a space before them and the newlines
- * after them. */
+/* Returns the end of a word. A word of letters includes the one character before it, unless that
+ * character is a number or a newline. A word of other characters includes one space before it and
+ * the newlines after it. */
 static size_t later_word(const struct split_rule *rule, const struct text *t)
 {
 	size_t n, m, space = t->s[0] == ' ' ? 1 : 0;

@@ -1,8 +1,9 @@
 /* split.h - cuts text into words, as the pre-tokenizers of byte-level BPE do.
  *
- * Merges never cross the end of a word. A tokenizer.json describes words by a regular expression.
- * The expressions of GPT-2, LLaMA 3 and Qwen differ only in a few points (struct split_rule), so
- * one function implements all of them, without an engine for regular expressions.
+ * A token never crosses the end of a word. A tokenizer.json describes words by a regular
+ * expression. The expressions of GPT-2, LLaMA 3 and Qwen differ only in a few points (struct
+ * split_rule). One function therefore implements all of them, without an engine for regular
+ * expressions.
  */
 #ifndef MODEL_SPLIT_H
 #define MODEL_SPLIT_H

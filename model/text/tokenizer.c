@@ -103,8 +103,9 @@ static int copy_file(const char *from, const char *to, const char *name, struct 
 	return rc;
 }
 
-/* Gives the folder of a file that has the standard name of a tokenizer. The files beside such a
- * file belong to the tokenizer, as if the path were the folder. Returns false for other names. */
+/* Gives the folder of the file `path` if the file has the standard name of a tokenizer. The other
+ * files of this folder then belong to the tokenizer, as if the folder itself had been named.
+ * Returns false for other names. */
 static bool folder_of(const char *path, char folder[PATH])
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -259,11 +260,10 @@ int tokenizer_encode(struct tokenizer *t, const char *text, size_t size, int32_t
 	return 0;
 }
 
-/* ---- cuts in a text ----
- * A text is cut before white space that follows another character, because words end there under
- * every rule of split.h. But pieces of a SentencePiece model may continue across such a place, and
- * the model may put a space before each text. Each place is therefore tried: the tokens of the
- * bytes before the place must be the first tokens of the bytes around it. */
+/* ---- cuts in a text ---- A text is cut before white space that follows another character, because
+ * words end there under every rule of split.h. But pieces of a SentencePiece model may continue
+ * across such a place, and the model may put a space before each text. Each candidate is therefore
+ * tried: the tokens of the bytes before the cut must be the first tokens of the bytes around it. */
 
 static bool is_space(char c)
 {
@@ -305,7 +305,8 @@ int tokenizer_find_seam(struct tokenizer *t, const char *text, size_t size,
 		*seam = (struct tokenizer_seam){ .at = size };
 		return 0;
 	}
-	/* Starts at a character, because the last one may be incomplete. */
+	/* The end of the text may be inside a character, so `to` moves back to the last white
+	 * space. */
 	while (to > 0 && !is_space(text[to - 1]))
 		to--;
 	at = to > CONTEXT_MOST ? to - CONTEXT_MOST : 0;

@@ -22,8 +22,8 @@ struct tokenizer; /* opaque; one thread at a time */
 int tokenizer_open(struct tokenizer **out, const char *path, struct error *err);
 void tokenizer_free(struct tokenizer *t); /* NULL is allowed */
 
-/* Returns true if the folder (of a model or a checkpoint) contains a tokenizer, even one that
- * tokenizer_open refuses, such as a vocab.json without a tokenizer.json. */
+/* Returns true if the folder of a model or a checkpoint contains a tokenizer. This includes
+ * tokenizers that tokenizer_open refuses, such as a vocab.json without a tokenizer.json. */
 bool tokenizer_is_in(const char *folder);
 /* Copies a tokenizer's file, or the tokenizer files of a folder, to another folder as
  * tokenizer.json or tokenizer.model, with the files beside it. */
@@ -52,7 +52,8 @@ int tokenizer_encode(struct tokenizer *t, const char *text, size_t size, int32_t
 struct tokenizer_seam {
 	size_t at, context, skip;
 };
-/* Finds the last such place in the text. -EAGAIN: there is none, and more text is needed. */
+/* Finds the last seam in the text. -EAGAIN: the text has none, so the caller must give more
+ * text. */
 int tokenizer_find_seam(struct tokenizer *t, const char *text, size_t size,
 			struct tokenizer_seam *seam);
 
@@ -60,8 +61,8 @@ int tokenizer_find_seam(struct tokenizer *t, const char *text, size_t size,
  * tokenizer.json calls special are omitted. -EINVAL: no such token. */
 int tokenizer_decode(struct tokenizer *t, const int32_t *tokens, size_t n, char **text,
 		     size_t *size);
-/* Returns how many bytes of decoded text can be shown while more tokens will follow: all bytes,
- * except those at the end that may be a part of a character. */
+/* Returns how many bytes of decoded text can be shown while more tokens will follow. These are all
+ * bytes, except for bytes at the end that may be a part of a character. */
 size_t tokenizer_shown(const char *text, size_t size);
 
 #endif

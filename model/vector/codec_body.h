@@ -1,6 +1,7 @@
-/* codec_body.h - the operations of codec.h on arrays, included once by each exact_*.c. Written as
- * loops that compilers vectorise. Groups are padded to whole blocks. A block has so many codes that
- * they fill whole words, whatever the bits of a code.
+/* codec_body.h - the operations of codec.h on arrays, included once by each exact_*.c.
+ *
+ * The loops are written so that compilers vectorise them. Groups are padded to whole blocks. The
+ * codes of a block fill whole 32-bit words, whether a code has 8, 6 or 4 bits.
  */
 #include <stdbool.h>
 #include <string.h>
@@ -144,8 +145,8 @@ INLINE_ void decode_group(float x[GROUP_MOST], const unsigned char *from, size_t
 	}
 }
 
-/* to (n) = from (n) less the means of their channels, or plus the means. channel: that of the first
- * number. Returns the channel of the number after the last one. */
+/* Subtracts the means of their channels from n numbers, or adds the means. channel: that of the
+ * first number. Returns the channel of the number after the last one. */
 INLINE_ size_t shift_by_means(float *to, const float *from, size_t n, const struct quantiser *q,
 			      size_t channel, bool remove)
 {

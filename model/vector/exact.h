@@ -1,9 +1,9 @@
-/* exact.h - the operations of replicas between a gradient's sum and the next weights, with the same
- * bits on every machine.
+/* exact.h - the operations that replicas make between a gradient's sum and the next weights, with
+ * the same bits on every machine.
  *
- * One source (exact_body.h) is compiled for several instruction sets, like vector_body.h, but
- * without contracting a multiplication and an addition. Each result is therefore that of correctly
- * rounded operations in a fixed order, with any instruction set and on a GPU (cuda/kernels.h).
+ * One source (exact_body.h) is compiled for several instruction sets, like vector_body.h, but the
+ * compiler may not contract a multiplication and an addition. Operations are therefore rounded
+ * correctly and in a fixed order with every instruction set, and on a GPU too (cuda/kernels.h).
  * tests/exact_test.c compares all of these. Callers find the operations in vector.h's table.
  */
 #ifndef MODEL_CPU_EXACT_H
@@ -14,7 +14,7 @@
 
 #include "model/adamw.h"
 
-/* Describes the groups of codec.h. */
+/* How numbers are divided into groups and coded (codec.h). */
 struct quantiser {
 	unsigned bits;              /* bits of a code: 8, 6 or 4 */
 	size_t group;               /* size of a group: 32, or 128; with 4 bits always 128 */

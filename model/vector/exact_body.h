@@ -24,7 +24,7 @@ void EXACT(add)(float *to, const float *from, size_t n)
 void EXACT(adamw)(float *w, float *m, float *v, const float *g, size_t n,
 		  const struct adamw_factors *f)
 {
-	/* Copies the factors, so that the compiler knows that no array overlaps them. */
+	/* With this copy of the factors the compiler knows that no array overlaps them. */
 	struct adamw_factors h = *f;
 
 	for (size_t i = 0; i < n; i++)

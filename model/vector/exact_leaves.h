@@ -1,8 +1,9 @@
 /* exact_leaves.h - digests of a hash's leaves (model/hash.h), with EXACT_LANES leaves computed side
  * by side: each lane of a vector has the word of another leaf. Included once by each exact_*.c.
  *
- * Leaves lie one behind another, so a block of each is read along the leaf and turned: n rows of n
- * words become columns by log2(n) rounds, in each of which row i and row i + n/2 are interleaved.
+ * A vector that is read from memory has consecutive words of one leaf. A square of such vectors,
+ * one from each leaf, is therefore transposed: n rows of n words in log2(n) rounds, in each of
+ * which row i is interleaved with row i + n/2.
  */
 #include <string.h>
 
@@ -46,7 +47,8 @@ INLINE_ void turn(lanes rows[EXACT_LANES])
 	}
 }
 
-/* Loads the block at offset `at` of each leaf, turned so that a lane has the words of one leaf. */
+/* Loads the block at offset `at` of each leaf, transposed so that a lane has the words of one
+ * leaf. */
 INLINE_ void load_blocks(lanes m[16], const unsigned char *const leaf[EXACT_LANES], size_t at)
 {
 	for (int w = 0; w < 16; w += EXACT_LANES) {
@@ -78,7 +80,8 @@ static void digest_leaves(lanes h[8], const unsigned char *const leaf[EXACT_LANE
 	blake2s_block(h, m, bytes, true);
 }
 
-/* If there are fewer leaves than lanes, some lanes compute the same leaf. */
+/* If there are fewer leaves than lanes, the other lanes repeat the first leaf, and their digests
+ * are dropped. */
 void EXACT(leaves)(unsigned char *digests, const unsigned char *data, size_t bytes)
 {
 	const unsigned char *leaf[EXACT_LANES];

@@ -43,9 +43,9 @@ struct vector_ops {
 
 	/* h (rows, f) = silu(gate) * up; gu (rows, 2f) holds gate then up in each row. */
 	void (*swiglu)(float *h, const float *gu, size_t rows, size_t f);
-	/* Computes dgu (rows, 2f) from dh. If h is not NULL, also computes h again with the same
-	 * bits, because the gradient of the next matrix needs it. dgu may be the same array as
-	 * gu. */
+	/* Computes dgu (rows, 2f) from dh. If h is not NULL, also computes the output h of swiglu
+	 * again, with the same bits, because the gradient of the next matrix needs h. dgu may be
+	 * the same array as gu. */
 	void (*swiglu_backward)(float *dgu, float *h, const float *dh, const float *gu,
 				size_t rows, size_t f);
 

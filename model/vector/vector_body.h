@@ -45,7 +45,7 @@ INLINE struct lanes splat_lanes(float x)
 	return l;
 }
 
-/* Loads the WIDTH floats from row[i] on. Floats that the row of n does not have are 0. */
+/* Loads the WIDTH floats from row[i] on. Floats beyond the row's n are 0. */
 INLINE floats load(const float *row, size_t i, size_t n)
 {
 	floats v = { 0 };
@@ -57,7 +57,7 @@ INLINE floats load(const float *row, size_t i, size_t n)
 	return v;
 }
 
-/* Stores v from row[i] on, as far as the row of n goes. */
+/* Stores v from row[i] on, but nothing beyond the row's n numbers. */
 INLINE void store(float *row, size_t i, size_t n, floats v)
 {
 	if (i + WIDTH <= n)
@@ -235,8 +235,8 @@ static void swiglu_backward(float *dgu, float *h, const float *dh, const float *
 	}
 }
 
-/* Returns a mask of the lanes, which are columns from i on, that a row with `seen` visible columns
- * sees. */
+/* Returns a mask of the lanes, which are columns from i on: true for columns before column
+ * `seen`. */
 INLINE ints visible(size_t i, size_t seen)
 {
 	static const int32_t numbers[LANES] = {

@@ -16,10 +16,11 @@
  *
  * Exit status 0, 1 when something differs or fails, 77 where there is no GPU.
  *
- * MFU: (6 N + 12 layers dim T) FLOP a token, N all weights but a table of embeddings that is
- * only looked up, over the card's dense bf16 by its datasheet. A microbatch is as many whole
- * sequences (default: of the context) as make TOKENS tokens; a step is MICROBATCHES of them,
- * forward and backward, and AdamW. */
+ * MFU: the share of the card's peak (dense bf16, by its datasheet) that a step reaches, at
+ * (6 N + 12 layers dim T) FLOP a token. N counts all weights, except for an embedding that is only
+ * looked up. A microbatch has as many whole sequences as make TOKENS tokens; by default a sequence
+ * is as long as the model's context. A step is MICROBATCHES microbatches, forward and backward, and
+ * AdamW. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -145,8 +146,8 @@ static double train_briefly(struct trainer *t, const struct model_config *c)
 	return sum;
 }
 
-/* Runs microbatches on the GPU and the CPU, whose results must agree as closely as the type allows.
- * Runs them again on the GPU, and the bits must be the same. */
+/* Runs microbatches on the GPU and the CPU. The results must agree as closely as the type allows.
+ * Then runs the microbatches on the GPU again, and the results must have the same bits. */
 static void check_model(const struct model_config *c, bool bf16, enum recompute level)
 {
 	struct trainer *gpu = trainer_on(bf16 ? "cuda:bf16" : "cuda", c, level);
@@ -226,7 +227,7 @@ static void choose_sizes(struct stage_options *o, const struct model_config *c, 
 	o->batch = o->sequence < TOKENS ? TOKENS / o->sequence : 1;
 }
 
-/* Run two of these programs at once to load the card meanwhile. */
+/* To load the card during this check, run two of these programs at once. */
 static void check_repeats(unsigned times)
 {
 	for (size_t i = 0; i < PRESETS && times > 0; i++) {
@@ -282,7 +283,7 @@ static double flops_a_token(const struct model_config *c, size_t parameters, uin
 	return 6 * ((double)parameters - looked_up) + 12.0 * c->n_layers * c->dim * sequence;
 }
 
-/* Returns the card's FLOP/s; 0: the card is not in the table. */
+/* Returns the card's peak in FLOP/s; 0: the card is not in the table. */
 static double peak_of(const char *card)
 {
 	for (size_t i = 0; i < sizeof(cards) / sizeof(cards[0]); i++)
@@ -298,7 +299,8 @@ static void announce(const char *preset, const char *what)
 	fflush(stdout);
 }
 
-/* tokens, targets: (MICROBATCHES, n), drawn before, so that the card does not wait for them. */
+/* tokens, targets: (MICROBATCHES, n), drawn before the timing begins, so that the card does not
+ * wait for them. */
 static int time_step(struct trainer *t, const struct model_config *c, size_t n,
 		     const int32_t *tokens, const int32_t *targets, uint64_t number)
 {
@@ -354,12 +356,12 @@ static void report_rate(const char *name, const struct trainer *t, const struct 
 }
 
 struct choice {
-	uint32_t sequence; /* 0: the context */
+	uint32_t sequence; /* tokens of a sequence; 0: the model's context */
 	enum recompute recompute;
 	double seconds;
 };
 
-/* If seconds is 0, runs two steps and no PyTorch. */
+/* If seconds is 0, runs two steps and does not run PyTorch. */
 static int bench_preset(const char *name, const struct choice *choice)
 {
 	struct stage_options o = { .seed = 1,
@@ -445,7 +447,8 @@ static int run_bench(int n, char **names, const struct choice *choice)
 	return worst;
 }
 
-/* Takes the options before the other words. Returns how many words they are, or -1. */
+/* Takes the options, which come before the other arguments. Returns the number of words that belong
+ * to options, or -1. */
 static int take_options(int argc, char **argv, struct choice *choice)
 {
 	int i = 0;
