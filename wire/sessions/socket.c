@@ -30,6 +30,8 @@
  * connection. */
 #define BUFFER_KERNELS   (BUFFER_BYTES + 1)
 #define BUFFER_BULKS     (BUFFER_BYTES + 2)
+/* Copies of this size or more between this process and the kernel are left to nanomsg's thread. */
+#define COPY_BYTES (32 << 10)
 #define FIRST_FLIGHT_BYTES (96 << 10)
 /* Unsent bytes that the kernel accepts for a connection, beyond the bytes under way. */
 #define UNSENT_BYTES 32768
@@ -155,6 +157,31 @@ int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t size)
 {
 	struct sockaddr_in6 room;
 	return (int)syscall(SYS_connect, fd, with_zone(&room, to.__sockaddr__, size), size);
+}
+
+/* True while this thread calls nanomsg and leaves large copies to nanomsg's thread. */
+static _Thread_local bool leaves_copies;
+
+static bool is_left(const struct msghdr *message)
+{
+	size_t bytes = 0;
+	for (size_t i = 0; leaves_copies && i < message->msg_iovlen; i++)
+		bytes += message->msg_iov[i].iov_len;
+	if (bytes < COPY_BYTES)
+		return false;
+	errno = EAGAIN;
+	return true;
+}
+
+/* Replace the C library's sendmsg and recvmsg (see socket.h). */
+ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
+{
+	return is_left(message) ? -1 : syscall(SYS_sendmsg, fd, message, flags);
+}
+
+ssize_t recvmsg(int fd, struct msghdr *message, int flags)
+{
+	return is_left(message) ? -1 : syscall(SYS_recvmsg, fd, message, flags);
 }
 
 /* ---- nanomsg's ---- */
@@ -496,7 +523,11 @@ int socket_send(struct socket *s, const struct socket_route *route, uint8_t *fra
 	head->cmsg_type = SP_HDR;
 	memcpy(NN_CMSG_DATA(head), &size, sizeof(size));
 	memcpy(NN_CMSG_DATA(head) + sizeof(size), s->listens ? route->bytes : end, size);
-	if (nn_sendmsg(s->nn, &message, NN_DONTWAIT) >= 0)
+	/* A listener's next frame would be dropped if nanomsg's thread were still sending. */
+	leaves_copies = !s->listens;
+	const int n = nn_sendmsg(s->nn, &message, NN_DONTWAIT);
+	leaves_copies = false;
+	if (n >= 0)
 		return 0;
 	nn_freemsg(frame);
 	/* The buffer is full, nothing is connected, or a signal came: the caller may try again. */
@@ -513,7 +544,9 @@ int socket_receive(struct socket *s, struct socket_route *route, uint8_t **frame
 	struct nn_msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
 		.msg_controllen = sizeof(control)};
 
-	int n = nn_recvmsg(s->nn, &message, NN_DONTWAIT);
+	leaves_copies = true;
+	const int n = nn_recvmsg(s->nn, &message, NN_DONTWAIT);
+	leaves_copies = false;
 	if (n < 0)
 		return -EAGAIN;
 	memset(route, 0, sizeof(*route));

@@ -16,6 +16,13 @@
  * them it leaves the size to the kernel. If the linker prefers the C library's function, the
  * process merely has buffers of fixed size.
  *
+ * nanomsg first tries every send and receive in the caller's thread. Only what the kernel refuses
+ * is left to nanomsg's own thread. An event loop would therefore copy whole frames of a MiB. To
+ * prevent this, this folder defines its own sendmsg and recvmsg. During a call of nanomsg by
+ * socket_send or socket_receive they refuse large copies with EAGAIN, and nanomsg's thread then
+ * makes the copies. If the linker prefers the C library's functions, the caller merely makes the
+ * copies itself.
+ *
  * nanomsg does not read the zone of a link-local IPv6 address (wire/address.h). This module passes
  * nanomsg an address that contains the interface's number, and its own bind and connect turn such
  * an address into what the kernel expects.

@@ -183,6 +183,47 @@ TEST(new_keys_lose_no_frame_in_transit)
 	pair_close(&p);
 }
 
+struct arrivals {
+	unsigned tensors, before_beat; /* before_beat: tensors that arrived before the beat */
+	bool has_beat;
+};
+
+static void count_arrival(struct end *e, struct post_message *m)
+{
+	struct arrivals *in = e->context;
+	if (m->size > 1000) {
+		in->tensors++;
+	} else {
+		in->has_beat = true;
+		in->before_beat = in->tensors;
+	}
+}
+
+/* A near peer has one connection for all, on which at most three chunks wait. */
+TEST(a_heartbeat_overtakes_large_tensors_on_one_connection)
+{
+	enum { TENSORS = 3 };
+	struct pair p;
+	struct arrivals at_a = { 0 }, at_b = { 0 };
+	struct loans loans = { .held = 0 };
+	pair_open(&p, threads, threads);
+	p.a.on_data = p.b.on_data = count_arrival;
+	p.a.context = &at_a;
+	p.b.context = &at_b;
+	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
+	for (unsigned i = 0; i < TENSORS; i++) {
+		lend(p.b.post, p.to_a, &loans, 3, POST_CLASS_ACTIVATIONS);
+		lend(p.a.post, p.a.seen.peer, &loans, 3, POST_CLASS_ACTIVATIONS);
+	}
+	PAIR_UNTIL(&p, at_a.tensors > 0);
+	assert_int_equal(send_text(p.a.post, p.a.seen.peer, "beat", POST_CONTROL), 0);
+	assert_int_equal(send_text(p.b.post, p.to_a, "beat", POST_CONTROL), 0);
+	PAIR_UNTIL(&p, at_a.has_beat && at_b.has_beat);
+	assert_true(at_a.before_beat < TENSORS);
+	PAIR_UNTIL(&p, at_a.tensors == TENSORS && at_b.tensors == TENSORS && loans.held == 0);
+	pair_close(&p);
+}
+
 /* The peer is forgotten while threads work on its frames. */
 TEST(a_forgotten_peer_gives_every_loan_back)
 {

@@ -2,14 +2,18 @@
 #include "wire/sessions/socket.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <linux/socket.h>
 #include <unistd.h>
@@ -258,6 +262,102 @@ static void a_broken_connection_of_several_is_redialed(void **state)
 	close(listener);
 }
 
+/* While a test holds the gate, nanomsg's thread does no more work. */
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+
+/* Replaces the C library's epoll_wait, in which nanomsg's thread waits. */
+int epoll_wait(int fd, struct epoll_event *events, int most, int ms)
+{
+	const int n = (int)syscall(SYS_epoll_pwait, fd, events, most, ms, NULL, 0);
+
+	if (syscall(SYS_gettid) != getpid()) {
+		pthread_mutex_lock(&gate);
+		pthread_mutex_unlock(&gate);
+	}
+	return n;
+}
+
+enum { LARGE = 40000, SMALL = 1000 };
+
+static void send_of_size(struct socket *s, size_t size)
+{
+	uint8_t *frame = socket_frame(size);
+
+	memset(frame, 5, size);
+	assert_true(readable(socket_write_fd(s), 10000));
+	assert_int_equal(socket_send(s, NULL, frame), 0);
+}
+
+static void take_of_size(int fd, size_t size)
+{
+	static unsigned char bytes[HEAD + WORD + LARGE];
+	const ssize_t all = (ssize_t)(HEAD + WORD + size);
+
+	assert_true(readable(fd, 10000));
+	assert_int_equal(recv(fd, bytes, (size_t)all, MSG_WAITALL), all);
+	assert_int_equal(bytes[all - 1], 5);
+}
+
+/* The caller's thread passes only small frames to the kernel. */
+static void a_large_frame_is_sent_by_nanomsgs_thread(void **state)
+{
+	char address[LINK_ADDRESS_SIZE];
+	int listener = listen_anywhere(address), fd;
+	struct socket s = { .nn = -1 };
+
+	(void)state;
+	assert_int_equal(socket_dial(&s, address, 1, false, 1 << 16, NULL), 0);
+	fd = answer(listener);
+	assert_true(readable(socket_write_fd(&s), 10000));
+	pthread_mutex_lock(&gate);
+	send_of_size(&s, SMALL);
+	take_of_size(fd, SMALL);
+	send_of_size(&s, LARGE);
+	assert_false(readable(fd, 20));
+	pthread_mutex_unlock(&gate);
+	take_of_size(fd, LARGE);
+	socket_close(&s);
+	close(fd);
+	close(listener);
+}
+
+/* A large frame that the kernel already has is not copied by the caller that takes the frame before
+ * it. */
+static void a_large_frame_is_received_by_nanomsgs_thread(void **state)
+{
+	static const unsigned char head[HEAD + WORD] = {
+		[HEAD - 2] = (WORD + LARGE) >> 8, [HEAD - 1] = (WORD + LARGE) & 255, [HEAD] = 0x80
+	};
+	static const unsigned char content[LARGE];
+	char address[LINK_ADDRESS_SIZE];
+	int listener = listen_anywhere(address), fd;
+	struct socket s = { .nn = -1 };
+	struct socket_route route;
+	uint8_t *frame;
+	size_t size;
+
+	(void)state;
+	assert_int_equal(socket_dial(&s, address, 1, false, 1 << 16, NULL), 0);
+	fd = answer(listener);
+	send_messages(fd, 1);
+	assert_true(readable(socket_read_fd(&s), 10000));
+	pthread_mutex_lock(&gate);
+	assert_int_equal(send(fd, head, sizeof(head), MSG_NOSIGNAL), sizeof(head));
+	assert_int_equal(send(fd, content, LARGE, MSG_NOSIGNAL), LARGE);
+	assert_int_equal(socket_receive(&s, &route, &frame, &size), 0);
+	assert_int_equal(size, CONTENT);
+	socket_frame_free(frame);
+	assert_int_equal(socket_receive(&s, &route, &frame, &size), -EAGAIN);
+	pthread_mutex_unlock(&gate);
+	assert_true(readable(socket_read_fd(&s), 10000));
+	assert_int_equal(socket_receive(&s, &route, &frame, &size), 0);
+	assert_int_equal(size, LARGE);
+	socket_frame_free(frame);
+	socket_close(&s);
+	close(fd);
+	close(listener);
+}
+
 /* Opens n connections that send only nanomsg's header. */
 static void come_and_say_nothing(const char *address, int *fds, int n)
 {
@@ -365,6 +465,8 @@ int main(void)
 		cmocka_unit_test(a_listener_that_closes_everything_is_dialed_after_pauses),
 		cmocka_unit_test(buffers_to_other_machines_follow_the_link),
 		cmocka_unit_test(a_broken_connection_of_several_is_redialed),
+		cmocka_unit_test(a_large_frame_is_sent_by_nanomsgs_thread),
+		cmocka_unit_test(a_large_frame_is_received_by_nanomsgs_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
