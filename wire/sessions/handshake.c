@@ -276,9 +276,39 @@ void handshake_on_init(struct link *link, const struct frame *f, const struct so
 
 /* ---- the dialer ---- */
 
+static void drop_waiting(struct dial *d)
+{
+	socket_frame_free(d->waiting);
+	d->waiting = NULL;
+}
+
+/* Sends a frame of the handshake, or keeps it until trunk 0 has room. Otherwise tensors on the same
+ * trunk would keep an old session from being replaced. Returns false, and frees the frame, if the
+ * trunk has no connection yet. */
+static bool send_or_keep(struct link *link, uint8_t *frame, size_t size)
+{
+	struct dial *d = &link->dial;
+	drop_waiting(d);
+	if (link_is_writable(link, 0) || !link->connected[0])
+		return link_transmit(link, 0, NULL, frame, size) == 0;
+	d->waiting = frame;
+	d->waiting_size = size;
+	return true;
+}
+
+void handshake_send_waiting(struct link *link)
+{
+	uint8_t *frame = link->dial.waiting;
+	if (frame == NULL || !link_is_writable(link, 0))
+		return;
+	link->dial.waiting = NULL;
+	(void)link_transmit(link, 0, NULL, frame, link->dial.waiting_size);
+}
+
 static void rest_before_retry(struct link *link, int64_t now_us)
 {
 	struct dial *d = &link->dial;
+	drop_waiting(d);
 	noise_wipe(&d->noise);
 	d->state = DIAL_REST;
 	d->deadline_us = now_us + d->backoff_us;
@@ -301,7 +331,7 @@ static void begin_handshake(struct link *link, int64_t now_us)
 	}
 	randombytes_buf(d->nonce, sizeof(d->nonce));
 	frame_put_hello(frame, d->nonce);
-	if (link_transmit(link, 0, NULL, frame, FRAME_HELLO_SIZE) < 0) {
+	if (!send_or_keep(link, frame, FRAME_HELLO_SIZE)) {
 		/* There is no connection; handshake_tick tries again once the trunk is not
 		 * blocked. */
 		d->state = DIAL_REST;
@@ -359,7 +389,7 @@ void handshake_on_cookie(struct link *link, const struct frame *f, int64_t now_u
 		rest_before_retry(link, now_us);
 		return;
 	}
-	if (link_transmit(link, 0, NULL, frame, FRAME_INIT_SIZE) < 0) {
+	if (!send_or_keep(link, frame, FRAME_INIT_SIZE)) {
 		rest_before_retry(link, now_us);
 		return;
 	}

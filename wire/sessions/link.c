@@ -176,6 +176,7 @@ void link_close(struct link *link)
 	for (unsigned i = 0; i < link->events.n; i++)
 		link_release(link->events.queue[i].owner);
 	socket_frame_free(link->held.bytes);
+	socket_frame_free(link->dial.waiting);
 	search_free(link->dial.search);
 	for (unsigned i = 0; i < LINK_TRUNKS; i++)
 		socket_close(&link->sockets[i]);

@@ -61,6 +61,7 @@ int link_send_from(struct link *link, uint32_t session, unsigned trunk, uint8_t 
 
 void link_transmit_sealed(struct link *link)
 {
+	handshake_send_waiting(link);
 	for (unsigned trunk = 0; trunk < LINK_TRUNKS; trunk++) {
 		struct transits *list = &link->transits.sealing[trunk];
 		struct transit t;

@@ -101,6 +101,9 @@ struct dial {
 	/* Time to wait for an answer, which doubles; 0: the initial value. */
 	int64_t answer_wait_us;
 	bool handshake_wanted;    /* the link needs a new session, so a handshake is to begin */
+	/* Frame of the handshake that waits for room in trunk 0; NULL: none. Owned. */
+	uint8_t *waiting;
+	size_t waiting_size;
 	/* The search for a reachable address, which runs while nothing is received. */
 	char target[LINK_ADDRESS_SIZE]; /* the address as given; it may contain a name */
 	struct search *search;    /* the search that is running; NULL: none */
@@ -204,6 +207,8 @@ void handshake_refuse(struct link *link, enum link_reason reason, const uint8_t 
 	const struct socket_route *route, int64_t now_us);
 /* Dialer: begins a handshake that is due, or gives up waiting for an answer. */
 void handshake_tick(struct link *link, int64_t now_us);
+/* Dialer: sends the frame of a handshake that waits for room in trunk 0, if there is room now. */
+void handshake_send_waiting(struct link *link);
 /* Returns when handshake_tick has something to do; INT64_MAX: never. */
 int64_t handshake_deadline_us(const struct link *link);
 /* Dialer: asks for a new session. A listener ignores the call. */
