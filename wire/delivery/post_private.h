@@ -40,7 +40,7 @@ struct peer {
 	bool ephemeral;        /* the peer is removed after its POST_DOWN */
 	bool ack_due;
 	bool deferred[POST_CLASSES];
-	struct {
+	struct unacked {
 		unsigned frames;
 		size_t bytes;
 	} unacked[POST_CLASSES]; /* frames and bytes received and not yet acknowledged */
@@ -103,6 +103,7 @@ struct post {
 	struct peer **slots; /* (peers_most) the peers; NULL: the slot is free */
 	uint16_t *uses;      /* (peers_most) how often each slot was used */
 	struct peer *acks;   /* list of the peers with ack_due */
+	bool acks_wait;      /* the trunks of all peers with ack_due had no room at the last try */
 	/* List of the peers with pump_due, the longest waiting first. */
 	struct peer *first_pump, *last_pump;
 	size_t turn_bytes;   /* bytes of chunks that may still be sent in this turn */

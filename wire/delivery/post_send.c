@@ -395,29 +395,46 @@ bool post_idle(const struct post *p, post_peer_id id)
 
 /* ---- acknowledging ---- */
 
+static void queue_ack(struct post *p, struct peer *peer)
+{
+	if (peer->ack_due)
+		return;
+	peer->ack_due = true;
+	peer->next_ack = p->acks;
+	p->acks = peer;
+}
+
 static void send_ack(struct post *p, struct peer *peer, enum post_class class, int64_t now_us)
 {
 	struct post_frame f = {.kind = POST_FRAME_ACK, .class = class,
 		.ack = channel_expected(peer->channels[class])};
-	peer->unacked[class].frames = 0;
-	peer->unacked[class].bytes = 0;
+	const struct unacked owed = peer->unacked[class];
+	peer->unacked[class] = (struct unacked){0};
 	if (peer->session == 0)
 		return;
 	f.n_ranges = channel_ranges(peer->channels[class], f.ranges);
 	uint8_t *content = link_buffer(POST_FRAME_HEAD + 8u * f.n_ranges);
 	if (content == NULL)
 		return;
-	(void)send_content(p, peer, POST_TRUNK_CONTROL, content, post_frame_put_head(content, &f),
-		now_us);
+	if (send_content(p, peer, POST_TRUNK_CONTROL, content, post_frame_put_head(content, &f),
+		    now_us) != -EAGAIN)
+		return;
+	/* A large frame occupies the trunk. Without this the peer might send its chunks again. */
+	peer->unacked[class] = owed;
+	queue_ack(p, peer);
+	p->acks_wait = true;
 }
 
 /* A peer to which a chunk was sent meanwhile has no unacknowledged frames left, because the chunk
  * acknowledged them. */
 void post_flush_acks(struct post *p, int64_t now_us)
 {
-	while (p->acks != NULL) {
-		struct peer *peer = p->acks;
-		p->acks = peer->next_ack;
+	struct peer *list = p->acks;
+	p->acks = NULL;
+	p->acks_wait = false;
+	while (list != NULL) {
+		struct peer *peer = list;
+		list = peer->next_ack;
 		peer->ack_due = false;
 		peer->next_ack = NULL;
 		for (int i = 0; i < POST_CLASSES; i++) {
@@ -434,9 +451,8 @@ void post_owe_ack(struct post *p, struct peer *peer, enum post_class class, size
 	peer->unacked[class].bytes += size;
 	if (peer->unacked[class].frames >= ACK_FRAMES || peer->unacked[class].bytes >= ACK_BYTES) {
 		send_ack(p, peer, class, now_us);
-	} else if (!peer->ack_due) {
-		peer->ack_due = true;
-		peer->next_ack = p->acks;
-		p->acks = peer;
+	} else {
+		queue_ack(p, peer);
+		p->acks_wait = false;
 	}
 }
