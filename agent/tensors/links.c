@@ -178,10 +178,14 @@ bool links_output_leaves(const struct links *l, const struct route *r, uint32_t 
 	if (!l->held->takes_encoded || position == route_last(r, evaluate))
 		return false;
 	to = route_node(r, position + 1);
-	if (to == l->run->welcome.node || measures_next(l, to, kind) || fault_corrupt(l->faults))
+	if (to == l->run->welcome.node || fault_corrupt(l->faults))
 		return false;
 	*codec = links_codec(l, kind, evaluate);
-	return true;
+	/* fp32 rounds nothing, so there is no noise to measure. */
+	if (codec->format == FORMAT_FP32 || !measures_next(l, to, kind))
+		return true;
+	codec->format = FORMAT_FP32;
+	return false;
 }
 
 /* Lets a thread encode the output, or encodes a small output at once. A thread also collects an
