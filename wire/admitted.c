@@ -36,7 +36,7 @@ struct keys_list {
 	struct stamp read;     /* stamp of the file that was last read */
 	bool was_read;         /* the file was read at least once */
 	struct stamp reported; /* stamp of the file whose error was last reported */
-	/* the present error was reported; false again after a successful read */
+	/* The present error was reported; false again after a successful read. */
 	bool has_reported;
 };
 
@@ -347,7 +347,7 @@ static int lock_file(const struct keys_list *list, int *fd, struct error *err)
 	*fd = -1;
 	if (list->path == NULL)
 		return 0;
-	/* all symbolic links to a list use one lock file */
+	/* All symbolic links to a list use one lock file. */
 	char *real = realpath(list->path, NULL);
 	const int length =
 		snprintf(path, sizeof(path), "%s.lock", real != NULL ? real : list->path);

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 enum device_state {
-	/* the device runs a task, the optimizer's step or the zeroing of gradients */
+	/* The device runs a task, the optimizer's step or the zeroing of gradients. */
 	DEVICE_BUSY,
 	/* A host encodes, decodes or copies a tensor, or adds sums. Also: a task could run, but its
 	 * host has not started it. The host is the node's own, or that of the node that sends the

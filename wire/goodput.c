@@ -1,8 +1,8 @@
 /* goodput.c - computes goodput from committed iterations, with the same result for consoles and for
  * metrics.
  *
- * The time of a task counts if the task's iteration was committed. The first run of a task that was
- * voided and ran again does not count. */
+ * The time of a task counts if the task's iteration was committed. If a task was voided and ran
+ * again, only its last run counts. */
 #include "wire/goodput.h"
 
 #include <math.h>

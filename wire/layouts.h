@@ -28,14 +28,14 @@ struct field {
 	/* Layout of the elements, if they are structs; NULL: they are scalars. */
 	const struct layout *sub;
 	/* ARRAY, SHARED. true: the elements lie in the struct itself, which has room for `most`.
-	 * false: the struct has a pointer to them */
+	 * false: the struct has a pointer to them. */
 	bool inside;
 };
 
 struct layout {
 	const struct field *fields;
 	uint16_t n;
-	uint16_t size; /* sizeof the message's struct */
+	uint16_t size; /* size of the message's struct in bytes */
 };
 
 struct message {

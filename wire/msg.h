@@ -80,18 +80,18 @@ struct msg_hello {
 	uint32_t protocol;      /* MSG_VERSION of the agent */
 	int32_t node;           /* number of the node that this agent wants to be; -1: any */
 	uint64_t incarnation;   /* random number, new for each process */
-	/* the address at which other agents dial this agent to send tensors */
+	/* The address at which other agents dial this agent to send tensors. */
 	char address[128];
 	char device[128];       /* computing device as in model/stage.h: "cpu:v4 oneDNN 2.6.3" */
 	char host[64];
 	int64_t pid;
-	/* the run to which the agent's weights belong; 0: the agent has no weights. A restarted
-	 * controller resumes a run only with agents that have the run's weights */
+	/* The run to which the agent's weights belong; 0: the agent has no weights. A restarted
+	 * controller resumes a run only with agents that have the run's weights. */
 	uint64_t run;
 	uint8_t stage;
 	uint64_t committed;     /* number of iterations committed in the agent's weights */
 	uint64_t hash;          /* hash of the agent's weights */
-	/* stage of the standby copy that the agent holds complete; MSG_NO_STAGE: none */
+	/* Stage of the standby copy that the agent holds complete; MSG_NO_STAGE: none. */
 	uint8_t keeps;
 	uint64_t kept;          /* number of iterations committed in the standby copy */
 	uint64_t kept_hash;     /* hash of the standby copy's weights; 0: unknown */
@@ -115,12 +115,12 @@ struct msg_hello {
 struct msg_ready {
 	uint64_t assignment; /* number of the MSG_ASSIGN that this message answers */
 	uint8_t stage;
-	/* number of iterations committed in the agent's weights */
+	/* Number of iterations committed in the agent's weights. */
 	uint64_t iteration;
 	uint64_t hash;                        /* hash of the agent's weights */
 	/* Times that the stage's tasks took on this device, without emulation, in seconds. */
 	double forward_s, backward_s, loss_s;
-	/* hash of the corpus, if the agent has stage 0; otherwise 0 */
+	/* Hash of the corpus, if the agent has stage 0; otherwise 0. */
 	uint64_t corpus_hash;
 };
 
@@ -186,7 +186,7 @@ struct msg_committed {
 	uint8_t stage;      /* stage of the sender, or of its standby copy */
 	uint64_t hash;
 	/* 1: the report is about the sender's standby copy. A sender that joins may have a standby
-	 * copy of its own stage */
+	 * copy of its own stage. */
 	uint8_t copy;
 	/* Time that the sender's device spent in each state since the previous commit. Before the
 	 * first commit: since the first START or REROUTE that gave the node work. Zeros: not
@@ -241,7 +241,7 @@ struct msg_trouble {
  * it. */
 struct msg_log {
 	uint8_t level;    /* enum log_level: LOG_WARN or LOG_ERROR */
-	/* number of earlier lines that the agent dropped instead of sending them */
+	/* Number of earlier lines that the agent dropped instead of sending them. */
 	uint32_t dropped;
 	char text[160];
 };
@@ -259,7 +259,7 @@ struct msg_link {
 	float planned_delay_s;
 	float measured_delay_s; /* measured transfer time of an activation; 0: not measured */
 	/* signal-to-noise ratio of the activations or of the gradients that arrive, whichever is
-	 * lower; 0: not measured */
+	 * lower; 0: not measured. */
 	float snr_db;
 };
 
@@ -317,7 +317,7 @@ struct msg_welcome {
 	uint32_t batch, sequence;
 	uint32_t n_shards;
 	uint32_t threads;
-	/* number of microbatches that fit into the node's memory at a time */
+	/* Number of microbatches that fit into the node's memory at a time. */
 	uint32_t slots;
 	double time_scale;       /* real seconds of one emulated second; 0: no emulation */
 	/* Emulated times of this node, in seconds, before the time scale. */
@@ -326,7 +326,7 @@ struct msg_welcome {
 	/* (n_nodes) Emulated transfer times of a tensor in fp32 to each node, before the time
 	 * scale: */
 	uint32_t n_delays;
-	/* an activation's transfer time in seconds; negative: there is no link */
+	/* An activation's transfer time in seconds; negative: there is no link. */
 	const float *delay_s;
 	uint32_t n_bytes;
 	const float *bytes_s; /* part of delay_s in which the activation occupies the link */
@@ -342,7 +342,7 @@ struct msg_welcome {
 
 struct msg_refused {
 	char reason[256];
-	/* 1: refused forever: an agent that is started again with this key is refused again */
+	/* 1: refused forever: an agent that is started again with this key is refused again. */
 	uint8_t final;
 };
 
@@ -375,7 +375,7 @@ struct msg_assign {
 	uint64_t assignment; /* number of this assignment; later ones are greater */
 	uint8_t stage;
 	/* 1: load weights and moments from the agent's standby copy of this stage; without one,
-	 * keep those that the agent has. 0: initialise them from the seed */
+	 * keep those that the agent has. 0: initialise them from the seed. */
 	uint8_t fetch;
 };
 
@@ -383,10 +383,10 @@ struct msg_assign {
  * applies every commit to it (docs/reliability.md). */
 struct msg_keep {
 	uint64_t assignment;
-	/* stage to copy; MSG_NO_STAGE: drop the copy. If the agent is just loading the copy as its
-	 * own stage, it drops the copy only after MSG_READY */
+	/* Stage to copy; MSG_NO_STAGE: drop the copy. If the agent is just loading the copy as its
+	 * own stage, it drops the copy only after MSG_READY. */
 	uint8_t stage;
-	/* node that sends the stage: a replica, or another holder of a standby copy */
+	/* Node that sends the stage: a replica, or another holder of a standby copy. */
 	uint16_t source;
 };
 
@@ -457,7 +457,7 @@ struct msg_reduce {
 	uint32_t n_nodes;
 	const uint16_t *nodes; /* the stage's replicas, ascending */
 	uint32_t n_copies;
-	/* nodes with standby copies of the stage, which receive the sum and add nothing */
+	/* Nodes with standby copies of the stage, which receive the sum and add nothing. */
 	const uint16_t *copies;
 	/* 1: a replica sends its part of the sum only after it has counted all its gradients; 0: at
 	 * once */
@@ -491,7 +491,7 @@ struct msg_evaluate {
 struct msg_fault {
 	uint32_t fault;
 	uint8_t kind;      /* enum fault_kind; FAULT_NONE heals `fault` */
-	/* for faults of links: the node at the other end; -1: all links of the node */
+	/* For faults of links: the node at the other end; -1: all links of the node. */
 	int32_t peer;
 	float factor;      /* factor of a slowdown, or probability of a loss */
 	uint32_t ttl_ms;
@@ -594,7 +594,7 @@ struct msg_tensor {
 	uint64_t iteration; /* STATE: number of iterations committed in these weights */
 	uint32_t attempt;   /* PART, SUM: number of the attempt at the sum */
 	/* PART, SUM: number of the slice. ACTIVATION, GRADIENT: position of the receiver's task in
-	 * the chain (wire/chain.h). STATE: number of the piece */
+	 * the chain (wire/chain.h). STATE: number of the piece. */
 	uint32_t index;
 	uint8_t stage;  /* PART, SUM, STATE: the stage to which the data belongs; otherwise 0 */
 	uint64_t hash;  /* STATE: hash of the body; otherwise 0 */
@@ -626,7 +626,7 @@ struct msg_packet_train_heard {
 	uint16_t from;
 	uint8_t token[16];
 	uint32_t packets;  /* number of packets that arrived */
-	/* measured bandwidth in bytes per second; 0: too few packets for a result */
+	/* Measured bandwidth in bytes per second; 0: too few packets for a result. */
 	float bytes_per_s;
 };
 
@@ -664,17 +664,17 @@ enum gather_step {
 struct msg_see_run {
 	char name[64];
 	char model[64];       /* name and size, e.g. "llama-tiny 1.3M" */
-	/* number of the run. A console that gets a new number discards all earlier messages. In a
-	 * replay every jump gives a new number */
+	/* Number of the run. A console that gets a new number discards all earlier messages. In a
+	 * replay every jump gives a new number. */
 	uint64_t run;
 	uint64_t parameters;
 	uint32_t n_nodes, n_stages;
-	/* set of the stages that every microbatch visits (bit s: stage s) */
+	/* Set of the stages that every microbatch visits (bit s: stage s). */
 	uint64_t always;
 	uint32_t microbatches;          /* number of microbatches in an iteration */
 	uint32_t per_data_node;
 	uint64_t tokens_per_iteration;
-	/* number of iterations after which the run ends; 0: it does not end */
+	/* Number of iterations after which the run ends; 0: it does not end. */
 	uint64_t iterations;
 	double time_scale; /* real seconds in one second of the plan */
 	int64_t started_wall_us;
@@ -682,8 +682,8 @@ struct msg_see_run {
 	double baseline_s;
 	uint32_t embedded;              /* 1: a supervisor started the agents on this machine */
 	uint8_t emulated;               /* 1: network and computing times are emulated */
-	/* not 0: a rehearsal. Agents compute nothing, and tensors are shortened to 1 / rehearsal of
-	 * their bytes */
+	/* Not 0: a rehearsal. Agents compute nothing, and tensors are shortened to 1 / rehearsal of
+	 * their bytes. */
 	uint32_t rehearsal;
 	/* 1: this is a replay of a recorded run; now_us of the status is its present time. */
 	uint8_t replay;
@@ -714,9 +714,9 @@ struct msg_see_status {
 	int64_t iteration_started_us;
 	char lease[64];           /* holder of the operator's lease; "": nobody */
 	int64_t lease_us;         /* time until the lease ends */
-	/* numbers of messages of all kinds that were refused, and that were resent */
+	/* Numbers of messages of all kinds that were refused, and that were resent. */
 	uint64_t refused, resent;
-	/* number of state messages that were dropped because a console was slow */
+	/* Number of state messages that were dropped because a console was slow. */
 	uint64_t dropped;
 	uint32_t faults;          /* number of faults that are injected and active */
 	char doing[128];      /* the present activity, in words */
@@ -861,7 +861,7 @@ struct msg_see_links {
 struct msg_see_synced {
 	/* The messages up to this sequence number are the complete snapshot of the run. */
 	uint64_t sequence;
-	/* name under which the console's key is admitted; shown as holder of the lease */
+	/* Name under which the console's key is admitted; shown as holder of the lease. */
 	char name[64];
 	uint8_t watches;      /* 1: the console may only watch */
 };

@@ -51,8 +51,8 @@
 	X(COMPARE, "compare") \
 	X(SEEK, "seek")         /* replay: jumps. value: time on the recorded run's clock, us */ \
 	X(SPEED, "speed")       /* replay: speed as a multiple of real time; 0 stops it */ \
-	X(WIRE, "wire")         /* value: new tensor_format of activations; text "preview" */ \
-	X(SUM_WIRE, "sum-wire") /* value: new tensor_format of sums; text "preview" */ \
+	X(WIRE, "wire")         /* value: format of activations; text "preview": only plan it */ \
+	X(SUM_WIRE, "sum-wire") /* value: format of sums; text "preview": only plan it */ \
 	/* Ends the run `value` iterations after the present one. The learning rate falls until \
 	 * then. 0: cancels this order. Text "preview": only describe it. */ \
 	X(FINISH, "finish") \

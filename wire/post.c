@@ -28,10 +28,10 @@
 /* Number of timeouts in a row after which a trunk is redialed. */
 #define OVERDUE_MOST 4
 #define SEAL_THREADS_MOST 64
-/* While chunks are overdue, a peer may be silent for this multiple of the time in which its answer
+/* Limit of a peer's silence while chunks are overdue, as a multiple of the time in which its answer
  * was due. */
 #define SILENCE_TIMES 4
-/* limit of frames handled in one call, so that its now_us stays nearly right */
+/* Limit of frames handled in one call, so that its now_us stays nearly right. */
 #define TURNS_PER_CALL 32
 /* Limit of bytes opened and sealed in one call, so that the caller can soon serve its other
  * posts. */

@@ -56,8 +56,8 @@ typedef uint32_t post_peer_id; /* number of a peer, never reused; 0: nobody */
 /* The value 0 stands for a field's default value, which the end of the field's comment gives. */
 struct post_options {
 	const struct keys_identity *identity; /* borrowed until post_close; required */
-	/* borrowed until post_close: the keys that may connect, which may be edited at any time.
-	 * Required to listen */
+	/* Borrowed until post_close: the keys that may connect, which may be edited at any time.
+	 * Required to listen. */
 	struct keys_list *admitted;
 	/* KEYS_ROLE_BIT mask of the roles that may connect; default: any role. */
 	uint32_t roles;
@@ -70,8 +70,8 @@ struct post_options {
 	size_t message_most_bytes;    /* longest message sent or received; default 256 MiB */
 	/* Limit of unacknowledged bytes for each peer and class; default 256 MiB. */
 	size_t retained_most_bytes;
-	/* limit of the bytes of all incomplete received messages together. Each peer can always use
-	 * its share (channel.h). Default 1 GiB */
+	/* Limit of the bytes of all incomplete received messages together. Each peer can always use
+	 * its share (channel.h). Default 1 GiB. */
 	size_t assembling_most_bytes;
 	/* Number of connections to each dialed peer on another machine: this many for activations,
 	 * and this many for sums and weights. 1: a single connection for all messages. Default
@@ -81,13 +81,13 @@ struct post_options {
 	 * peer whose activations come in bursts gets enough connections to send a burst at once.
 	 * Default 0. */
 	unsigned connections_more;
-	/* quota of each key that connects, for all its processes together, in frames per second. A
+	/* Quota of each key that connects, for all its processes together, in frames per second. A
 	 * frame above 4 KiB counts as several, and a new session counts as 50. Ten seconds of the
 	 * quota may be used at once. A key that exceeds the quota is barred (keys_list_bar).
-	 * Default: no limit */
+	 * Default: no limit. */
 	double charge_per_s;
 	int64_t silence_us;           /* a peer that is silent for this long is down; default 5 s */
-	/* age at which new keys replace a session's keys; default 1 h */
+	/* Age at which new keys replace a session's keys; default 1 h. */
 	int64_t rekey_us;
 	bool no_aes;                  /* for tests: behaves as on a CPU without AES */
 	/* Number of threads that seal and open large frames. Default 0: the caller's thread does
@@ -196,12 +196,12 @@ bool post_idle(const struct post *p, post_peer_id peer);
 enum post_kind {
 	POST_DATA = 1, /* a message */
 	POST_UP,       /* the peer is reachable; `restarted`: its process is a new one */
-	/* the peer is silent, expelled or superseded. Messages to it are kept until it is up again
+	/* The peer is silent, expelled or superseded. Messages to it are kept until it is up again
 	 * or forgotten. The post forgets a peer of POST_EPHEMERAL_ROLES after the caller has
-	 * received this event. The caller must forget any other peer with a shared key */
+	 * received this event. The caller must forget any other peer with a shared key. */
 	POST_DOWN,
 	/* `lost` RELIABLE messages to the peer's old process were dropped. A POST_UP with
-	 * `restarted` follows */
+	 * `restarted` follows. */
 	POST_LOST,
 	POST_REFUSED /* the other end refused this process for `reason`; not authenticated */
 };
@@ -210,7 +210,7 @@ struct post_message {
 	enum post_kind kind;
 	post_peer_id peer;
 	/* POST_DATA: the message; otherwise NULL. Borrowed until the next post_receive or
-	 * post_close; after post_keep until post_release */
+	 * post_close; after post_keep until post_release. */
 	const uint8_t *data;
 	size_t size;
 	/* POST_DATA: the message in the buffers of its chunks, if it was not joined. data is then
@@ -250,16 +250,16 @@ struct post_peer_info {
 	/* Since when messages of some class wait without any acknowledgement in the class; 0: no
 	 * message waits. A class that only waits for a more urgent class does not count. */
 	int64_t stalled_us;
-	/* when the newest large probe was sent that the peer has answered; 0: none */
+	/* When the newest large probe was sent that the peer has answered; 0: none. */
 	int64_t large_passed_us;
 	/* Least round trip in a sliding window of 10 to 20 s; 0: unknown. Time without measurements
 	 * does not count. */
 	int64_t least_round_trip_us;
 	int64_t round_trip_us;     /* round trip, smoothed as in RFC 6298; 0: unknown */
 	int64_t round_trip_var_us; /* deviation of the round trips, as in RFC 6298 */
-	/* time after which an answer is overdue; 1 s if no round trip was measured */
+	/* Time after which an answer is overdue; 1 s if no round trip was measured. */
 	int64_t rto_us;
-	/* greatest delivery rate in the last rounds (flow.h); 0: unknown */
+	/* Greatest delivery rate in the last rounds (flow.h); 0: unknown. */
 	uint64_t delivery_bytes_per_s;
 	/* Too little was sent during every measurement, so the link may be faster than measured. */
 	bool delivery_limited;
@@ -275,7 +275,7 @@ struct post_peer_info {
 	const char *trouble;
 	/* The numeric address that the post dials (link_address); borrowed until post_tick. */
 	const char *address;
-	/* frames that were authentic but not valid; a correct peer sends none */
+	/* Frames that were authentic but not valid; a correct peer sends none. */
 	uint64_t malformed_frames;
 };
 
@@ -293,8 +293,7 @@ int post_defer(struct post *p, post_peer_id peer, enum post_class class, bool de
  * there is no other traffic. A large probe is sent like an activation, and fills several packets of
  * any network. Its answer therefore shows that full packets arrive. 0; -ENOENT: no such peer;
  * -ENOTCONN: no session; -EAGAIN: the probe cannot be sent now. */
-#define POST_PROBE_LARGE 20000 /* size of a large probe in bytes: more than two packets of 9,000 \
-				*/
+#define POST_PROBE_LARGE 20000 /* bytes of a large probe: more than two packets of 9,000 */
 int post_probe(struct post *p, post_peer_id peer, bool large, int64_t now_us);
 
 /* A RELIABLE message that the peer's process has received. Messages of class CONTROL are not
@@ -306,7 +305,7 @@ struct post_transfer {
 	int64_t queued_us; /* when post_send was called */
 	int64_t left_us;   /* when its first chunk was sent */
 	int64_t acked_us;  /* when the acknowledgement of its last chunk arrived */
-	/* bytes to this peer that were unacknowledged at the time queued_us */
+	/* Bytes to this peer that were unacknowledged at the time queued_us. */
 	size_t under_way_bytes;
 	/* When the message was queued, the present connections had carried no message of its class.
 	 * Its transfer time may therefore include dialing, handshakes and the first round trips of

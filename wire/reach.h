@@ -21,7 +21,7 @@
 
 struct reach_mapping {
 	uint16_t inside;                 /* port of this container at which to listen */
-	/* tcp://ADDRESS:PORT at which other machines reach the port `inside` */
+	/* tcp://ADDRESS:PORT at which other machines reach the port `inside`. */
 	char outside[LINK_ADDRESS_SIZE];
 };
 

@@ -13,7 +13,7 @@
 #include "base/file.h"
 
 enum {
-	/* number of parts requested ahead: 4 MiB in all, enough for 100 Mbit/s over 300 ms */
+	/* Number of parts requested ahead: 4 MiB in all, enough for 100 Mbit/s over 300 ms. */
 	PARTS_AHEAD = 16,
 	PATIENCE_US = 3000000
 };
@@ -79,7 +79,7 @@ void transfer_begin(struct transfer *t, const struct msg_file_ask *ask, const ch
 static bool may_ask(const struct transfer *t)
 {
 	if (t->total == 0)
-		/* the length of the file is known only after the first part */
+		/* The length of the file is known only after the first part. */
 		return t->asked == 0;
 	return t->asked < t->total &&
 	       t->asked - t->have < (uint64_t)PARTS_AHEAD * MSG_FILE_BYTES;

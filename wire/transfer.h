@@ -26,7 +26,7 @@ enum transfer_state {
 struct transfer {
 	enum transfer_state state;
 	struct msg_file_ask ask; /* the request; its fields identify the file */
-	/* `aside`: temporary path, used until the file is complete */
+	/* `aside`: temporary path, used until the file is complete. */
 	char path[4096], aside[FILE_ASIDE];
 	char reason[192];
 	int fd; /* descriptor of the temporary file; -1: none */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define WINDOWS 4
-/* fewest packets in a window, because gaps between single packets vary most */
+/* Fewest packets in a window, because gaps between single packets vary most. */
 #define WINDOW_LEAST 2
 /* Smallest gap between two packets that counts, in nanoseconds. No clock resolves a smaller gap,
  * and a gap of 0 would mean an infinite rate. */
@@ -15,7 +15,7 @@
 #define PACKET_TRAIN_MOST 1024
 #define SETTLE_MOST 64
 
-/* two rates agree if the larger is less than this multiple of the smaller */
+/* Two rates agree if the larger is less than this multiple of the smaller. */
 static const double alike = 1.15;
 
 static int compare_times(const void *a, const void *b)

@@ -45,13 +45,14 @@ struct place {
 	bool whole;     /* the last packet of the train arrived */
 	uint64_t since; /* order in which trains began; the oldest train is replaced first */
 	uint32_t n;
-	int64_t at_ns[PACKET_TRAIN_MOST]; /* (n) arrival times, by the kernel's clock */
+	int64_t at_ns[PACKET_TRAIN_MOST]; /* (n) arrival times, on the kernel's clock */
 };
 
 struct packet_train {
 	int fd, family;
 	uint64_t places_taken;
-	/* Half of them are for announced trains, which forged packets therefore cannot displace. */
+	/* Memory for trains. Half of it is for announced trains, so forged packets cannot displace
+	 * them. */
 	struct place places[2 * PACKET_TRAIN_PLACES];
 	/* Content of the packets: random bytes, which no device on the link can compress. */
 	uint8_t noise[PACKET_BYTES];

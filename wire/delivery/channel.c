@@ -61,9 +61,9 @@ static size_t smaller_size(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Returns the longest chunk for a message of this size. With several connections, each gets an
- * equal share of the message. An urgent message is not cut into chunks below one flight. Chunks of
- * other messages have at most about a sixteenth of the window. */
+/* Returns the longest chunk for a message of this size. If there are several connections, each
+ * connection gets an equal share of the message. An urgent message is not cut into chunks below one
+ * flight. A chunk of any other message has at most about a sixteenth of the window. */
 static size_t chunk_for(const struct channel *c, size_t size)
 {
 	if (c->cut.connections == 1)

@@ -179,8 +179,8 @@ enum channel_taken {
 	CHANNEL_KEPT,      /* the chunk was stored, and the channel owns its buffer */
 	CHANNEL_WHOLE,     /* the chunk is the whole next message: the caller delivers its data */
 	CHANNEL_DUPLICATE, /* the chunk arrived earlier */
-	/* the number is CHANNEL_AHEAD or more beyond the first missing one; the chunk was not
-	 * stored */
+	/* The number is CHANNEL_AHEAD or more beyond the first missing one; the chunk was not
+	 * stored. */
 	CHANNEL_TOO_FAR,
 	/* There is no memory now. The chunk was not stored, and the sender will resend it. */
 	CHANNEL_DEFERRED,

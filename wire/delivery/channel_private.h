@@ -79,7 +79,7 @@ struct channel {
 	uint64_t resent;
 	/* Receiving: */
 	uint64_t expected;         /* number of the first missing chunk */
-	/* highest chunk number received, plus 1; counts only if above `expected` */
+	/* Highest chunk number received, plus 1; counts only if above `expected`. */
 	uint64_t beyond;
 	/* One bit for each chunk number modulo CHANNEL_AHEAD: the chunk was received. NULL: not yet
 	 * needed. */

@@ -65,7 +65,7 @@ struct flow_window {
 };
 
 enum flow_kind {
-	/* TCP blocks a full sender, and there is no queue to measure: the window is fixed */
+	/* TCP blocks a full sender, and there is no queue to measure: the window is fixed. */
 	FLOW_NEAR,
 	FLOW_FAR, /* TCP blocks a full sender, and the link has queues */
 	/* Frames that do not fit a buffer are dropped: the window limits all messages and shrinks
@@ -107,7 +107,7 @@ struct flow {
 	uint64_t delivered;    /* bytes acknowledged */
 	int64_t delivered_us;  /* when bytes were last acknowledged */
 	int64_t first_us;      /* when the most recently acknowledged chunk was sent */
-	/* samples of chunks sent while `delivered` is at most this are limited */
+	/* Samples of chunks sent while `delivered` is at most this are limited. */
 	uint64_t limited_until;
 	size_t under_way;      /* bytes sent and not acknowledged */
 	/* The window in bytes, and its state: */
@@ -117,17 +117,17 @@ struct flow {
 	bool held_back;        /* the window held a chunk back in this round */
 	bool had_loss;         /* in this round a chunk was lost */
 	bool urgent_waits;     /* an urgent message waits until the link has room for it */
-	/* limit that replaces the window while DRAINING and REFILLING; otherwise 0 */
+	/* Limit that replaces the window while DRAINING and REFILLING; otherwise 0. */
 	size_t ramp;
-	/* rounds in a row without a queue in which the window held messages back. While STARTING:
-	 * rounds in a row in which the rate did not grow */
+	/* Rounds in a row without a queue in which the window held messages back. While STARTING:
+	 * rounds in a row in which the rate did not grow. */
 	unsigned free_rounds;
 	uint64_t start_rate;   /* the rate when it last grew while STARTING */
-	/* while STARTING: rounds in a row without a queue, in which the window held messages back
-	 * and did not grow */
+	/* While STARTING: rounds in a row without a queue, in which the window held messages back
+	 * and did not grow. */
 	unsigned quiet_rounds;
-	/* the round ends when a chunk is acknowledged that was sent after `delivered` had reached
-	 * this */
+	/* The round ends when a chunk is acknowledged that was sent after `delivered` had reached
+	 * this. */
 	uint64_t round_ends;
 	int64_t rounds;
 	int64_t round_least_us; /* shortest round trip of a probe in this round; -1: none */

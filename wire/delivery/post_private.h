@@ -55,7 +55,7 @@ struct peer {
 	/* For each class: when an acknowledgement for the class last arrived, or when a message was
 	 * queued while no other message of the class waited. The later of the two counts. */
 	int64_t moved_us[POST_CLASSES];
-	/* when the post itself last sent a ping, to measure the window's queue */
+	/* When the post itself last sent a ping, to measure the window's queue. */
 	int64_t probed_us;
 	int64_t session_us;    /* when the session began */
 	/* For each class: when a message was first acknowledged on the present connections. A time
@@ -100,18 +100,18 @@ struct post {
 	struct line *lines[POST_LINKS_MOST];
 	uint32_t n_lines;
 	struct line *first_ready,
-		/* list of the ready lines; the line that has waited longest is first */
+		/* List of the ready lines; the line that has waited longest is first. */
 		*last_ready;
-	/* timers named `due` of the lines, and `deadline` of the peers */
+	/* Timers named `due` of the lines, and `deadline` of the peers. */
 	struct timers line_timers, peer_timers;
-	/* keys_list_version of the admitted list when all lines last adopted it */
+	/* keys_list_version of the admitted list when all lines last adopted it. */
 	uint64_t admitted_version;
 	struct peer **slots; /* (peers_most) the peers; NULL: the slot is free */
 	uint16_t *uses;      /* (peers_most) how often each slot was used */
 	struct peer *acks;   /* list of the peers with ack_due */
 	/* List of the peers with pump_due; the peer that has waited longest is first. */
 	struct peer *first_pump, *last_pump;
-	/* bytes of chunks that the post may still send in this turn of the loop */
+	/* Bytes of chunks that the post may still send in this turn of the loop. */
 	size_t turn_bytes;
 	struct account *accounts;
 	struct peer *giving; /* the peer whose complete messages are being delivered */

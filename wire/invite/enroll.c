@@ -30,9 +30,9 @@ struct exchange {
 	struct post *post;
 	post_peer_id peers[TOKEN_ADDRESSES]; /* the controller at each of the token's addresses */
 	post_peer_id asked;                  /* the peer to which the request was sent; 0: none */
-	/* when the controller first reported the invitation unknown; 0: never */
+	/* When the controller first reported the invitation unknown; 0: never. */
 	int64_t unknown_us;
-	/* reason without a connection that was last logged */
+	/* Reason without a connection that was last logged. */
 	char trouble[sizeof(((struct error *)0)->text)];
 	bool is_done;
 };
@@ -184,7 +184,7 @@ static int take_turn(struct exchange *e, struct enrolled *out, struct error *err
 		return error_set(err, -EINTR, "ended by a signal before the controller answered");
 	const int64_t now_us = clock_monotonic_us();
 	post_tick(e->post, now_us);
-	/* changes if an event begins the next phase, which has its own post */
+	/* Changes if an event begins the next phase, which has its own post. */
 	const struct post *post = e->post;
 	while (rc == 0 && !e->is_done && e->post == post && post_receive(e->post, now_us, &p) == 0)
 		rc = take_event(e, &p, now_us, out, err);

@@ -12,7 +12,7 @@
 #include "wire/msg.h"
 
 struct snapshot_options {
-	/* a token, or @FILE for the token in a file; overwritten, because it is secret */
+	/* A token, or @FILE for the token in a file; overwritten, because it is secret. */
 	char *token;
 	const char *who; /* name of the session */
 	const struct log *log;

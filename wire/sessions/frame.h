@@ -27,7 +27,7 @@
 /* Bytes of an INIT before its Noise message. They are the prologue of the handshake, so it
  * authenticates them. */
 #define FRAME_INIT_HEAD (4 + 4 + FRAME_COOKIE)
-/* bytes of a struct frame_offer, the payload of both Noise messages */
+/* Bytes of a struct frame_offer, the payload of both Noise messages. */
 #define FRAME_OFFER 24
 #define FRAME_INIT_SIZE   (FRAME_INIT_HEAD + NOISE_FIRST_EXTRA + FRAME_OFFER)
 #define FRAME_RESPONSE_SIZE (4 + 4 + NOISE_SECOND_EXTRA + FRAME_OFFER)
@@ -50,7 +50,7 @@ struct frame {
 	enum frame_type type;
 	uint32_t session; /* in INIT, RESPONSE and DATA: number of the session */
 	uint64_t counter; /* in DATA: number of the frame */
-	/* in HELLO and COOKIE_ANSWER: FRAME_NONCE bytes; in REFUSE: the echo */
+	/* In HELLO and COOKIE_ANSWER: FRAME_NONCE bytes; in REFUSE: the echo. */
 	const uint8_t *nonce;
 	const uint8_t *cookie;    /* in COOKIE_ANSWER and INIT */
 	const uint8_t *body;      /* INIT, RESPONSE: the Noise message; DATA: the ciphertext */

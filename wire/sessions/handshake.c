@@ -17,7 +17,7 @@
 #define KEEP_ALIVE_LEAST_US INT64_C(25000)
 /* Limit of the PENDING sessions of one key, if several processes may use the key. */
 #define PENDING_SHARED 16
-/* least time from the beginning of one handshake to the next */
+/* Least time from the beginning of one handshake to the next. */
 #define RETRY_LEAST_US INT64_C(100000)
 
 static void send_small(struct link *link, const struct socket_route *route, const uint8_t *bytes,

@@ -40,7 +40,7 @@
 #define LINK_VERSION      2
 #define LINK_TRUNKS 3 /* number of trunks; trunk 0 is always open */
 #define LINK_TRUNK_BULK    2
-/* limit of the connections of one trunk; trunk 0 always has one connection */
+/* Limit of the connections of one trunk; trunk 0 always has one connection. */
 #define LINK_CONNECTIONS_MOST 32
 #define LINK_ADDRESS_SIZE 160
 
@@ -58,7 +58,7 @@ enum link_reason {
 	LINK_UNKNOWN_SESSION, /* the listener restarted, or dropped the session */
 	LINK_OVERSIZE,        /* the frame is longer than the receiver's limit */
 	LINK_SILENT,          /* nothing was received for too long */
-	/* the key exceeded its quota, and is barred until an operator writes the list */
+	/* The key exceeded its quota, and is barred until an operator writes the list. */
 	LINK_FLOOD,
 	LINK_REASON_COUNT
 };
@@ -92,7 +92,7 @@ struct link_options {
 	uint32_t roles;           /* KEYS_ROLE_BIT mask of the roles that may connect; 0: any */
 	/* KEYS_ROLE_BIT mask of the roles whose keys several processes may use at a time. */
 	uint32_t shared_roles;
-	/* limit of a listener's sessions, including those whose handshake is not complete */
+	/* Limit of a listener's sessions, including those whose handshake is not complete. */
 	uint32_t sessions_most;
 	/* Size in bytes of the longest frame that is accepted, at least FRAME_LEAST_MOST. */
 	uint32_t frame_most;
@@ -161,23 +161,23 @@ enum link_kind {
 	 * tag. */
 	LINK_UP = 1,
 	LINK_DOWN, /* the session ended, and its number may be reused */
-	/* a frame with the content `data` was received and authenticated; size 0: a keep-alive
-	 * frame */
+	/* A frame with the content `data` was received and authenticated; size 0: a keep-alive
+	 * frame. */
 	LINK_DATA,
-	/* the listener refused the handshake; the dialer tries again after growing pauses */
+	/* The listener refused the handshake; the dialer tries again after growing pauses. */
 	LINK_REFUSAL
 };
 
 struct link_event {
 	enum link_kind kind;
 	uint32_t session;
-	/* the caller's number for the session (link_set_tag); 0: none yet */
+	/* The caller's number for the session (link_set_tag); 0: none yet. */
 	uint64_t tag;
-	/* LINK_DATA: the content, inside `owner`; the caller frees `owner` with link_release */
+	/* LINK_DATA: the content, inside `owner`; the caller frees `owner` with link_release. */
 	uint8_t *data;
 	size_t size;
 	void *owner;
-	/* LINK_DOWN: why the session ended; LINK_REFUSAL: why the listener refused */
+	/* LINK_DOWN: why the session ended; LINK_REFUSAL: why the listener refused. */
 	enum link_reason reason;
 	/* The fields below are set for LINK_UP. */
 	struct keys_public key;
@@ -240,7 +240,7 @@ bool link_full(const struct link *link);
  * silence_us. */
 void link_set_silence_limit(struct link *link, uint32_t session, int64_t silence_us);
 #define LINK_OVERHEAD    32 /* bytes of a frame beyond its content */
-/* bytes before the content; link_release takes the address of the first of them */
+/* Bytes before the content; link_release takes the address of the first of them. */
 #define LINK_BUFFER_HEAD 16
 #define LINK_CHUNK_LEAST 4096 /* smallest frame_most allowed */
 

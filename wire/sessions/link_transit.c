@@ -22,8 +22,8 @@ static void release_source(const struct link_source *source)
 		source->release(source->context);
 }
 
-/* Hands a frame to the threads. A small frame goes here only if earlier frames of the trunk are in
- * transit. The caller's thread seals it, and it is sent after them. */
+/* Hands a frame to the threads. If the frame is small, earlier frames of the trunk are in transit.
+ * The caller's thread then seals the frame, which is sent after them. */
 static int hand_over(struct link *link, uint32_t session, unsigned trunk, uint8_t *content,
 	size_t size, const struct link_source *source, int64_t now_us)
 {

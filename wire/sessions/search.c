@@ -23,7 +23,7 @@
 #define ADDRESSES_MOST (SEARCH_MOST_MS / NEXT_MS)
 #define TARGETS_MOST 8
 #define NEXT_MS        250
-/* time that an address has for its answer: a long round trip and a lost packet */
+/* Time that an address has for its answer: a long round trip and a lost packet. */
 #define ANSWER_MS 1000
 #define NAME_CHARACTERS \
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._"

@@ -9,8 +9,7 @@
 #include "base/array.h"
 
 #define SLOT_MASK 0xffffu
-#define PER_KEY_MOST 16 /* limit of the sessions of one key, if several processes may use the key \
-			 */
+#define PER_KEY_MOST 16 /* limit of the sessions of a key that several processes may use */
 
 struct session *session_find(const struct link *link, uint32_t id)
 {

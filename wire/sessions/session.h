@@ -52,7 +52,7 @@ struct session {
 	/* Random numbers that identify the other end's process, and this process. */
 	uint64_t instance, own_instance;
 	uint32_t frame_most;        /* longest frame that both ends accept */
-	/* of a listener: the connection on which the newest frame arrived */
+	/* The connection on which the newest frame arrived; only for a listener. */
 	struct socket_route route;
 	struct seal_key send, receive;
 	struct seal_window *window; /* owned */
@@ -152,13 +152,13 @@ struct link {
 	/* (n_records) records of the admitted keys that have connected. */
 	struct admitted_key *records;
 	size_t n_records, room_records;
-	/* keys_list_version when the sessions were last compared with the list */
+	/* keys_list_version when the sessions were last compared with the list. */
 	uint64_t admitted_version;
 	uint8_t cookie_key[32];
 	uint64_t last_issue;    /* issue number of the newest cookie */
 	struct bucket inits, refusals;
 	struct dial dial;
-	/* events that link_receive gives before it receives another frame */
+	/* Events that link_receive gives before it receives another frame. */
 	struct link_events events;
 	int64_t next_scan_us;   /* when to check the sessions' deadlines */
 	int64_t next_repair_us; /* when to check the connections */

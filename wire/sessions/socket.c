@@ -39,7 +39,7 @@
 /* The kernel ends a connection on which nothing was acknowledged for this long. */
 #define DEAD_MS 30000
 #define STABLE_US          INT64_C(2000000)
-/* first pause of a dialer after its connections broke too often */
+/* First pause of a dialer after its connections broke too often. */
 #define PAUSE_LEAST_US INT64_C(200000)
 #define PAUSE_MOST_US INT64_C(4000000) /* limit of this pause, which doubles each time */
 #define RECONNECT_MS     50

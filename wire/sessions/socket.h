@@ -54,7 +54,7 @@ struct socket {
 	bool received; /* a frame has arrived since the last call of socket_repair */
 	/* Number of broken connections so far that need no repair. */
 	uint64_t broken_accepted;
-	/* number of broken connections at the last call of socket_repair */
+	/* Number of broken connections at the last call of socket_repair. */
 	uint64_t broken_seen;
 	int64_t stable_since_us; /* since when all connections have been open; 0: some are not */
 	int64_t pause_us;        /* next pause before redialing; 0: the connections work */

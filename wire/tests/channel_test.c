@@ -444,7 +444,7 @@ TEST(only_overdue_chunks_are_repeated)
 		channel_tick(w.from, at);
 	}
 	assert_int_equal(k.number, 0);
-	/* waits for more than the round trip of 0.1 s */
+	/* Waits for more than the round trip of 0.1 s. */
 	assert_true(at > 1000000 + 100000 + FLOW_BUSY_US);
 	assert_true(at <= 1000000 + FLOW_FIRST_US);
 	world_close(&w);

@@ -297,6 +297,6 @@ TEST(an_unknown_rate_counts_as_slow)
 	flow_start(&f, &far);
 	assert_int_equal(flow_drain_us(&f), 2000000);
 	flow_arrived(&f, &mark, FLOW_SLOW_BYTES_PER_S, false, 100001);
-	/* as long as the measured rate needs for the bytes */
+	/* As long as the measured rate needs for the bytes. */
 	assert_int_equal(flow_drain_us(&f), 100000);
 }

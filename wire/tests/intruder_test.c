@@ -69,12 +69,12 @@ TEST(a_stranger_is_refused_with_its_reason)
 	static const struct {
 		uint32_t roles;          /* roles that the listener accepts; 0: all */
 		enum keys_role admitted; /* role of the stranger's key; 0: not admitted */
-		/* the stranger dials a, but expects b's key at that address */
+		/* The stranger dials a, but expects b's key at that address. */
 		bool believes_in_b;
 		enum link_reason reason;
 	} cases[] = {
 		{ 0, 0, false, LINK_NOT_ADMITTED },
-		/* end a cannot prove that it owns b's key */
+		/* End a cannot prove that it owns b's key. */
 		{ 0, KEYS_AGENT, true, LINK_BAD_SEAL },
 		{ KEYS_ROLE_BIT(KEYS_AGENT), KEYS_WATCHER, false, LINK_ROLE },
 	};
@@ -229,7 +229,7 @@ TEST(replayed_and_bit_flipped)
 	PAIR_UNTIL(&p, p.a.seen.data == 30);
 	size_t n = tape.n;
 	assert_true(n > 20);
-	/* the bytes on the wire must contain neither the message nor b's key */
+	/* The bytes on the wire must contain neither the message nor b's key. */
 	for (size_t i = 0; i < n; i++) {
 		assert_null(memmem(tape.frames[i], tape.sizes[i], "secret", 6));
 		assert_null(memmem(tape.frames[i], tape.sizes[i],
@@ -670,7 +670,7 @@ TEST(coming_and_going)
 	assert_int_equal(refused_times, 1);
 	assert_true(refused(&p.a, LINK_FLOOD) > 0);
 	assert_true(keys_list_barred(p.a.list, keys_public_of(id)));
-	/* some sessions must be allowed, because an honest console may restart too */
+	/* Some sessions must be allowed, because an honest console may restart too. */
 	assert_true(came >= 2);
 	p.a.seen.peer = post_next_peer(p.a.post, 0); /* the oldest peer is b */
 	still_well(&p);

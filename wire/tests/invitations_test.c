@@ -138,7 +138,7 @@ TEST(an_invitation_grants_its_role_only)
 		keys_list_admit(p.keys, &(struct keys_public){ { 1 } }, KEYS_CONSOLE, "desk", NULL),
 		0);
 	refuses(&p, 1, "x", NOW_S, "another role");
-	/* the invitation's own key must not be admitted */
+	/* The invitation's own key must not be admitted. */
 	refuses(&p, 7, "x", NOW_S, "another role");
 	assert_int_equal(keys_list_find(p.keys, &(struct keys_public){ { 1 } })->role,
 			 KEYS_CONSOLE);

@@ -328,7 +328,7 @@ TEST(a_barred_key_is_off_until_the_list_changes)
 	assert_true(keys_list_version(list) > version);
 	assert_true(keys_list_barred(list, keys_public_of(a)));
 	assert_null(keys_list_find(list, keys_public_of(a)));
-	/* The file has not changed since it was last read. */
+	/* The file is unchanged since the last read, so nothing is to be read. */
 	assert_int_equal(keys_list_refresh(list, NULL), 0);
 	assert_true(keys_list_barred(list, keys_public_of(a)));
 	assert_int_equal(keys_list_open(&editor, p.list, NULL), 0);

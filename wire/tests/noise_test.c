@@ -159,8 +159,8 @@ TEST(wrong_keys_and_prologues_are_refused)
 	assert_int_equal(noise_write_first(&i, p.initiator_ephemeral, first, 13, m1), -EINVAL);
 }
 
-/* With the zero point as public key, every secret gives the same shared secret. It must be refused
- * both as a static key and as an ephemeral key. */
+/* With the zero point as public key, every secret gives the same shared secret. The handshake must
+ * refuse the zero point both as a static key and as an ephemeral key. */
 TEST(a_key_that_shares_nothing_is_refused)
 {
 	struct parties p;

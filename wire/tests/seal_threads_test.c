@@ -61,7 +61,7 @@ static void release_loan(void *context)
 {
 	struct loan_of *l = context;
 	l->loans->held--;
-	/* if a thread still reads the loan, it now sends wrong bytes, and the receiver notices */
+	/* If a thread still reads the loan, it now sends wrong bytes, and the receiver notices. */
 	memset(l->data, 0xee, 4);
 	free(l->data);
 	free(l);
@@ -272,7 +272,7 @@ TEST(a_restarted_listener_gets_no_frame_of_the_old_session)
 /* ---- the threads without a post ---- */
 
 struct work {
-	/* must be the first member, because the test converts pointers to it */
+	/* Must be the first member, because the test converts pointers to it. */
 	struct sealer_job job;
 	atomic_bool *may_end;
 	int runs;

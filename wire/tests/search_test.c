@@ -45,7 +45,7 @@ TEST(names_differ_from_numbers)
 	assert_false(search_is_name("tcp://[::1]:7700"));
 	assert_false(search_is_name("tcp://[fe80::1%eth0]:7700"));
 	assert_false(search_is_name("tcp://*:7700"));
-	/* mistakes, not names to be resolved */
+	/* mistakes in an address, which no name service can resolve */
 	assert_false(search_is_name("tcp://boss:77000"));
 	assert_false(search_is_name("tcp://boss:0"));
 	assert_false(search_is_name("tcp://boss:7700/"));

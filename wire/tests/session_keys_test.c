@@ -24,7 +24,7 @@ struct two {
 	struct link_hook hook;
 	char address[LINK_ADDRESS_SIZE];
 	int64_t now_us;
-	/* number of HELLOs that the dialer has sent since the last session began */
+	/* Number of HELLOs that the dialer has sent since the last session began. */
 	unsigned hellos;
 };
 

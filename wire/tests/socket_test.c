@@ -141,7 +141,7 @@ static void a_connection_that_returned_is_not_redialed(void **state)
 	fd = answer(listener);
 	for (int i = 0; i < 50; i++) {
 		socket_repair(&s, clock_monotonic_us());
-		/* the connection stays open, and no frame was sent on it */
+		/* The connection stays open, and no frame was sent on it. */
 		assert_false(readable(fd, 10));
 	}
 	close(fd);
