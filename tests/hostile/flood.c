@@ -16,7 +16,7 @@
 enum { AT_ONCE = 16, TURN_MS = 2, PATIENCE_US = 2000000 };
 
 struct attempt {
-	/* a new key for this attempt; NULL: the invitation's key is used */
+	/* A new key for this attempt; NULL: the invitation's key is used. */
 	struct keys_identity *stranger;
 	struct post *post;
 	post_peer_id to;

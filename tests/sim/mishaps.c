@@ -10,7 +10,7 @@
 
 enum {
 	MAX_DEAD = 2,     /* number of agents that may be dead at one time */
-	ARM_US = 15000000 /* a mishap happens without its moment after this time */
+	ARM_US = 15000000 /* if its moment has not come after this time, a mishap happens anyway */
 };
 
 void mishap_draw(struct world *w, struct mishap *m)
@@ -58,7 +58,7 @@ void mishap_draw(struct world *w, struct mishap *m)
 		m->lasts_us = 4000000;
 	if (m->kind == NARROW && sim_chance(0.5)) /* 30 s: usually until the run ends */
 		m->lasts_us = 30000000;
-	/* after this moment, nodes load their stages for seconds */
+	/* After this moment, nodes load their stages for seconds. */
 	if (m->moment == STAGES_BEGIN && sim_chance(0.5))
 		m->after_us = sim_draw(0, 3000000);
 	m->silently = sim_chance(0.3);

@@ -24,7 +24,7 @@ enum {
 	POSTS = 2 * SIM_PROCESSES,
 	PEERS = 64,
 	SILENT_US = 5000000, /* default value of silence_us in post_options */
-	/* limit of the time until a message is sent again after a cut or a loss */
+	/* Limit of the time until a message is sent again after a cut or a loss. */
 	RESENT_US = 200000
 };
 
@@ -35,13 +35,13 @@ struct parcel {
 	bool lossy, delivered;
 	size_t size;
 	uint8_t *data;
-	/* on the world's clock; INT64_MAX: not known yet */
+	/* On the world's clock; INT64_MAX: not known yet. */
 	int64_t queued_us, arrives_us, acked_us;
 };
 
 struct channel {
 	struct parcel *first, **end; /* messages that were sent and not acknowledged */
-	int64_t last_us;             /* when the last message arrives */
+	int64_t last_us;             /* when the message sent last arrives */
 	/* When the channel last made progress: a message was acknowledged, or a message was sent
 	 * while none was under way. */
 	int64_t moved_us;
@@ -80,7 +80,7 @@ struct event {
 struct post {
 	uint32_t process;
 	struct post_options options;
-	/* address at which the post listens; "": it does not listen */
+	/* Address at which the post listens; "": it does not listen. */
 	char bound[LINK_ADDRESS_SIZE];
 	struct peer peers[PEERS];
 	uint16_t uses;
@@ -97,9 +97,9 @@ struct post {
 struct net {
 	struct post *posts[POSTS];
 	int64_t delay_us[SIM_PROCESSES][SIM_PROCESSES]; /* usual delay in one direction */
-	/* end of the time in which nothing passes */
+	/* End of the time in which nothing passes. */
 	int64_t cut_us[SIM_PROCESSES][SIM_PROCESSES];
-	/* end of the time in which only small messages pass */
+	/* End of the time in which only small messages pass. */
 	int64_t narrow_us[SIM_PROCESSES][SIM_PROCESSES];
 	double loss;
 	uint32_t ports;

@@ -395,7 +395,8 @@ int post_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 	out->up = r->up;
 	out->stalled_us = 0;
 	for (int k = 0; k < POST_CLASSES; k++) {
-		/* the other end refuses this class now, so the channel does not count as stalled */
+		/* The other end refuses this class now, so the channel does not count as
+		 * stalled. */
 		if (r->other && r->other->deferred[k])
 			r->out[k].moved_us = sim.now_us;
 		if (r->out[k].first &&

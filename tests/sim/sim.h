@@ -34,10 +34,11 @@ enum { SIM_AGENTS = 8, SIM_PROCESSES = SIM_AGENTS + 1 /* the controller is the l
 /* The state of a process that the clock and the network need. */
 struct sim_process {
 	int64_t clock_offset_us; /* time on the process's clock minus time on the world's clock */
-	/* its next turn, on the world's clock; INT64_MAX: it does not run */
+	/* The process's next turn, on the world's clock; INT64_MAX: it does not run. */
 	int64_t wake_us;
-	int64_t asleep_us; /* it does nothing until this time, on the world's clock */
-	uint64_t life;     /* number of times that it was started */
+	/* The process does nothing until this time, on the world's clock. */
+	int64_t asleep_us;
+	uint64_t life; /* number of times that the process was started */
 };
 
 struct sim {
@@ -50,7 +51,7 @@ struct sim {
 	uint64_t hash;      /* hash of the trace */
 	uint64_t delivered; /* number of messages that were delivered */
 	bool prints;        /* the trace is printed, not only hashed */
-	/* each process seems to run on a machine of its own; false: all on one machine */
+	/* Each process seems to run on a machine of its own; false: all on one machine. */
 	bool has_machines;
 	struct sim_process processes[SIM_PROCESSES];
 };

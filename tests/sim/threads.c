@@ -12,9 +12,9 @@
 
 enum {
 	TASK_US = 1000, /* usual length of a job */
-	/* a job of this usual length or more takes at most 1.5 times as long */
+	/* A job of this usual length or more takes at most 1.5 times as long. */
 	LONG_US = 1000000,
-	/* most jobs read the clock twice: at their beginning and at their end */
+	/* Most jobs read the clock twice: at their beginning and at their end. */
 	JOB_LOOKS = 2,
 	LOOK_US = 10000,       /* time between two readings of the clock by the planner */
 	NOBODY = SIM_PROCESSES /* number that no process has */
@@ -64,7 +64,7 @@ static int planner_time(struct timespec *t)
 
 struct due {
 	uint32_t process; /* process of the job; NOBODY: the entry is free */
-	/* when a job ends, on the world's clock; INT64_MAX: no job is under way */
+	/* When a job ends, on the world's clock; INT64_MAX: no job is under way. */
 	int64_t at_us;
 };
 
@@ -216,8 +216,8 @@ struct answer {
 	struct planner_job *job;
 	bool is_found;   /* the search has run */
 	int64_t from_us; /* when the request arrived, on the world's clock */
-	/* after the search: when the answer may be taken. Before: when the search runs. On the
-	 * world's clock */
+	/* After the search: when the answer may be taken. Before: when the search runs. On the
+	 * world's clock. */
 	int64_t at_us;
 	struct answer *next;
 };

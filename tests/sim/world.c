@@ -89,7 +89,7 @@ static void draw_world(struct world *w, uint64_t seed)
 		mishap_draw_recut(w, &w->mishaps[w->n_mishaps++]);
 	for (uint32_t i = 0; seed % 10 == 4 && i < w->n_mishaps; i++) {
 		w->mishaps[i].kind = DRAIN; /* checks_turn then fails if a task runs again */
-		/* a mishap of the controller becomes one of an agent */
+		/* A mishap of the controller becomes one of an agent. */
 		w->mishaps[i].a %= w->n_agents;
 	}
 	snprintf(w->join, sizeof(w->join), "tcp://10.0.1.1:7000");
@@ -100,7 +100,7 @@ static void draw_world(struct world *w, uint64_t seed)
 			w->start_us[i] = sim_draw(0, 300000);
 		w->job_us[i] = sim_draw(200, 3000);
 	}
-	/* a large model: a step takes longer than the stall detector's patience */
+	/* A large model: a step takes longer than the stall detector's patience. */
 	if (seed % 5 == 2)
 		w->step_us = 600000;
 	if (seed % 10 == 7) /* storing a copy takes as long as a standby copy waits for a sum */
@@ -137,9 +137,7 @@ static void start_agent(struct world *w, uint32_t i)
 				   .device = "cpu",
 				   .node = (int32_t)i,
 				   .orphan_s = 300,
-				   /* longer than any run, so a draining agent stays until its stage
-				    * does not need it */
-				   .notice_s = 1000,
+				   .notice_s = 1000, /* longer than any run */
 				   .stuck_s = 30,
 				   .piece_bytes = 256,
 				   .threads_from_bytes = 1,
@@ -244,7 +242,7 @@ static void turn_controller(struct world *w)
 	checks_turn(w);
 	if (!controller_process_over(w->controller, &status))
 		return;
-	/* the controller must restart with other stages */
+	/* The controller must restart with other stages. */
 	if (w->controller->run.ending.restarts) {
 		w->out->rewinds += w->controller->run.record.n_rewinds;
 		world_end_process(w, CONTROLLER, false);

@@ -16,9 +16,9 @@ struct outcome {
 	uint32_t kills, drains, takeovers, cuts, narrows, resets, sleeps, flips, acts;
 	uint32_t rewinds; /* number of restores of a checkpoint */
 	uint32_t recuts;  /* number of times that the model was cut into other stages */
-	/* number of commits in which untrained stages took the weights of trained stages */
+	/* Number of commits in which untrained stages took the weights of trained stages. */
 	uint32_t stacked;
-	/* number of times that nodes exchanged stages at a phase of the skip schedule */
+	/* Number of times that nodes exchanged stages at a phase of the skip schedule. */
 	uint32_t exchanged;
 	double lasted_s;
 };

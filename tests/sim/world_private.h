@@ -37,7 +37,7 @@ enum moment {
 	IN_PHASE,
 	SOME_SUMMED, /* some replicas have their sum, and others do not have theirs */
 	SOME_FETCH,  /* a node fetches its stage or a standby copy */
-	/* between two phases of the skip schedule, nodes load the stages to which they move */
+	/* Between two phases of the skip schedule, nodes load the stages to which they move. */
 	SOME_MOVE,
 	/* Moments of a change of stages (joining/recut.h): */
 	SOME_SAVE,    /* nodes save the last commit with the old stages */
@@ -52,7 +52,7 @@ struct mishap {
 	uint64_t iteration;
 	enum run_phase phase; /* phase of the iteration, for the moment IN_PHASE */
 	int64_t after_us, lasts_us;
-	/* when the mishap happens, on the world's clock; INT64_MAX: its moment has not come */
+	/* When the mishap happens, on the world's clock; INT64_MAX: its moment has not come. */
 	int64_t at_us;
 	int64_t since_us; /* when the iteration was reached, on the world's clock */
 	uint32_t a, b;    /* processes that the mishap concerns; b: only if it concerns two */
@@ -87,7 +87,7 @@ struct world {
 	 * every microbatch visits. */
 	enum { NO_STACKING, STACK_ON_FIRST, STACK_ON_FIRST_AND_LAST } stacking;
 	enum { NODES_STAY, NODES_MOVE } at_phases;
-	/* at the controller's last turn, an exchange of stages was prepared */
+	/* At the controller's last turn, an exchange of stages was prepared. */
 	bool exchange_is_prepared;
 	uint32_t n_agents, iterations;
 	struct controller *controller;

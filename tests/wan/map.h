@@ -24,7 +24,7 @@ struct map_request {
 	const char *regions; /* path of deploy/regions.json */
 	const char *setting; /* set of regions to use; NULL: "geo-distributed" */
 	int n_nodes;         /* number of nodes, if the regions are used */
-	/* number of nodes in each stage; n_stages 0: up to six stages of equal size */
+	/* Number of nodes in each stage; n_stages 0: up to six stages of equal size. */
 	int n_stages, stages[CLUSTER_MOST_STAGES];
 	const char *controller_at; /* place of the controller; NULL: the place of node 0 */
 	double least_bytes_per_s;  /* the bandwidth of a slower link is raised to this */
@@ -40,7 +40,8 @@ struct map_request {
 int map_new(const struct map_request *q, struct map **out, struct error *err);
 void map_free(struct map *m); /* NULL is allowed */
 
-uint32_t map_nodes(const struct map *m); /* counts the controller too, which is the last node */
+/* Returns the number of nodes; the controller is the last. */
+uint32_t map_nodes(const struct map *m);
 const char *map_place(const struct map *m, uint32_t node); /* borrowed */
 /* Returns the latency and the bandwidth of a link as described; the other fields are 0. Between the
  * controller and a node in the same place, they are those of a link between two nodes there. If the

@@ -27,7 +27,7 @@
 
 struct orders_start {
 	double loss, jitter; /* loss and jitter of every link at the start */
-	/* limits of every node at the start; 0: no limit */
+	/* Limits of every node at the start; 0: no limit. */
 	double up_bytes_per_s, down_bytes_per_s;
 };
 
@@ -36,7 +36,7 @@ void orders_reset(const struct map *m, struct traffic *t, const struct orders_st
 
 struct orders_counts {
 	uint64_t delivered; /* number of packets that the router has delivered */
-	/* sum and maximum of the time by which the router delivered packets too late */
+	/* Sum and maximum of the time by which the router delivered packets too late. */
 	double late_sum_s, late_max_s;
 	uint64_t strays;  /* number of packets that were not IPv4, or for an unknown address */
 	uint64_t refused; /* number of packets that the receiver's kernel refused */

@@ -68,7 +68,7 @@ enum {
 	READS = 64,       /* limit of the packets that are read from one node in a turn */
 	DELIVERIES = 256, /* limit of the packets that are delivered in a turn */
 	EVENTS = 64,
-	/* limit of an answer in bytes; the kernel stores an answer until it is read */
+	/* Limit of an answer in bytes; the kernel stores an answer until it is read. */
 	REPLY_MAX = 64 << 20
 };
 

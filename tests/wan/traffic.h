@@ -29,16 +29,16 @@ struct traffic; /* opaque */
 /* A link in one direction. The caller may change the fields before the counters at any time.
  * Packets in transit keep their time of arrival, but are dropped if the link is cut by then. */
 struct traffic_link {
-	/* latency below 0, or bandwidth 0 or less: there is no link */
+	/* Latency below 0, or bandwidth 0 or less: there is no link. */
 	double latency_s, bandwidth_bytes_per_s;
 	double loss;   /* share of the packets that are lost, 0 to 1 */
 	double jitter; /* largest random change of the latency, as a share of it, 0 to 1 */
 	bool cut;      /* true: the link drops all packets */
 
 	uint64_t sent_packets, sent_bytes; /* packets and bytes sent by the first node */
-	/* packets and bytes that arrived at the second node */
+	/* Packets and bytes that arrived at the second node. */
 	uint64_t arrived_packets, arrived_bytes;
-	/* numbers of packets dropped: by random loss, by a full queue, without a link */
+	/* Numbers of packets dropped: by random loss, by a full queue, without a link. */
 	uint64_t lost, overflowed, cut_off;
 };
 

@@ -49,7 +49,7 @@ static int64_t arrive_one(struct traffic *t, uint32_t *number)
 	assert_null(traffic_arrive(t, due - 1));
 	p = traffic_arrive(t, due);
 	if (!p)
-		/* the packet has entered a downlink's queue, or was dropped */
+		/* The packet has entered a downlink's queue, or was dropped. */
 		return TRAFFIC_NEVER;
 	assert_true(p->due_ns == due);
 	memcpy(number, p->data, sizeof(*number));
@@ -173,7 +173,7 @@ TEST(a_shorter_link_keeps_the_order)
 	traffic_free(t);
 }
 
-/* Sends 20,000 packets over a link and records which are lost. Between two of them, the other
+/* Sends 20,000 packets over a link and records which are lost. After each packet, the other
  * direction carries `others` packets. */
 static void lose(uint64_t seed, uint32_t others, bool *lost, uint64_t *count)
 {
