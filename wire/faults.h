@@ -1,9 +1,9 @@
 /* faults.h - the list of the kinds of failures that can be injected.
  *
  * A new kind needs a row here, and code for its effect in the agent (agent/shared/fault.h).
- * Everything else is generated from the row: limits in messages, names that are typed, stored and
- * shown, the console's list and dialog, the help of --at, refused values, and how the fault ends.
- * New rows are appended, because messages contain the numbers.
+ * Everything else follows from the row: limits in messages, names that are typed, stored and shown,
+ * the console's list and dialog, the help of --at, refused values, and how the fault ends. New rows
+ * are appended, because messages contain the numbers.
  */
 #ifndef WIRE_FAULTS_H
 #define WIRE_FAULTS_H

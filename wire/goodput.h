@@ -8,8 +8,10 @@
 
 #include "wire/msg.h"
 
-/* Returns the share of the nodes' time that they spent in tasks of committed iterations. It is
- * taken over the newest 32 of the n iterations, each from the commit before it to its own commit.
+/* Returns goodput over the newest 32 of the n iterations: the share of the nodes' time that they
+ * spent in tasks of committed iterations. The time of an iteration is counted from the previous
+ * commit to its own commit.
+ *
  * microbatches: number in an iteration. unit_s: real seconds in one second of the plan. Returns 0
  * if no iteration has been committed. */
 double goodput_of(const struct msg_see_iteration *iterations, size_t n, uint32_t microbatches,

@@ -194,7 +194,7 @@ struct msg_committed {
 	struct device_time spent;
 };
 
-/* Ends the standby copy that MSG_KEEP ordered: the copy is complete. hash 0: it failed, for the
+/* Reports that the standby copy that MSG_KEEP ordered is complete. hash 0: the copy failed, for the
  * reason in text. */
 struct msg_kept {
 	uint64_t assignment;
@@ -204,8 +204,8 @@ struct msg_kept {
 	char text[160];
 };
 
-/* The agent has saved the file of its stage for a checkpoint. bytes 0: it could not, for the reason
- * in text. */
+/* Reports that the agent has saved its stage's file of a checkpoint. bytes 0: the agent could not
+ * save the file, for the reason in text. */
 struct msg_saved {
 	uint64_t iteration;
 	uint8_t stage;
@@ -251,7 +251,7 @@ struct msg_link {
 	/* Half of the least round trip in the last seconds; negative: no answer arrives. */
 	float latency_s;
 	float spread_s; /* half of the mean deviation of the round trips */
-	/* Largest rate at which bytes were acknowledged; 0: not measured. */
+	/* Bandwidth, measured by the rate of acknowledged bytes; 0: not measured. */
 	float bandwidth_bytes_per_s;
 	float loss; /* share of the sent frames that were sent again */
 	/* Transfer time that the plan assumes for an activation; negative: the plan does not use
@@ -432,8 +432,7 @@ struct msg_start {
 	uint64_t iteration; /* number of the iteration, from 1 */
 	uint64_t epoch;
 	uint32_t per_shard; /* number of microbatches of a shard in an iteration */
-	/* Position, in every shard, of the iteration's first microbatch. It is counted in
-	 * microbatches. */
+	/* Position of the iteration's first microbatch in every shard, counted in microbatches. */
 	uint64_t position;
 	uint8_t wire;       /* enum tensor_format of the iteration's ACTIVATION and GRADIENT */
 };

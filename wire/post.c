@@ -679,8 +679,8 @@ int post_forget(struct post *p, post_peer_id id)
 /* ---- information ---- */
 
 /* Returns since when messages have waited without any acknowledgement in their class; 0: no message
- * waits. A less urgent class may only be waiting for a more urgent one. It therefore counts after
- * that class only if it has chunks under way. */
+ * waits. A less urgent class may be waiting only for a more urgent class. If a more urgent class
+ * waits, the less urgent class counts only if some of its chunks are under way. */
 static int64_t stalled_since(const struct peer *peer)
 {
 	int64_t since = 0;

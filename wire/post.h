@@ -124,9 +124,9 @@ int post_dial(struct post *p, const char *address, const struct keys_public *key
 /* Returns the only descriptor that the caller must poll, for POLLIN. The caller never reads from
  * it. */
 int post_fd(const struct post *p);
-/* Returns a descriptor that becomes readable when threads have sealed or opened frames; -1: there
- * are no threads. It is one of the descriptors behind post_fd. A caller that cannot receive
- * messages now may poll it alone and call post_tick. */
+/* Returns the threads' descriptor, which is readable when threads have sealed or opened frames; -1:
+ * there are no threads. post_fd covers this descriptor too. A caller that cannot receive messages
+ * now may poll this one alone, and call post_tick. */
 int post_threads_fd(const struct post *p);
 /* Returns the latest time for the next calls of post_tick and post_receive; INT64_MAX: no limit, 0:
  * now. */

@@ -101,8 +101,8 @@ bool transfer_next(struct transfer *t, struct msg_file_ask *ask, int64_t now_us)
 	return true;
 }
 
-/* Completes the file. It gets the modification time of the sender's file, by which a later process
- * recognises an unchanged file. */
+/* Completes the file and sets its modification time to that of the sender's file. A later process
+ * recognises an unchanged file by this time. */
 static void finish(struct transfer *t)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },

@@ -427,8 +427,8 @@ static void report_finished(struct channel *c, const struct outgoing *m, int64_t
 			.under_way_bytes = m->before});
 }
 
-/* Counts a chunk that was acknowledged. is_last: it was sent last of all chunks in this
- * acknowledgement. Only such a chunk gives a round trip. An earlier acknowledgement of the other
+/* Counts a chunk that was acknowledged. is_last: of all chunks in this acknowledgement, the chunk
+ * was sent last. Only such a chunk gives a round trip. An earlier acknowledgement of the other
  * chunks may have been lost, so their round trips would be too long. */
 static void count_arrived(struct channel *c, const struct sent_chunk *r, bool is_last,
 			  int64_t now_us)

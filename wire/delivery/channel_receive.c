@@ -80,8 +80,8 @@ bool channel_holes(const struct channel *c)
 	return c->beyond > c->expected;
 }
 
-/* If `out` cannot hold all runs, it gets the first ones. They show the sender the chunks that it
- * must resend first. */
+/* If there are more runs than `out` can hold, gives the first runs. From these the sender knows
+ * which chunks it must resend first. */
 unsigned channel_ranges(const struct channel *c, struct channel_range out[CHANNEL_RANGES])
 {
 	unsigned n = 0;

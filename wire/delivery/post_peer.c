@@ -193,7 +193,7 @@ double post_account_spent(struct account *a, double per_s, int64_t now_us)
 }
 
 /* Also frees each account that no peer uses and whose `spent` has fallen to 0. Without this, the
- * accounts of expelled keys would remain forever. */
+ * accounts of keys that have left would remain forever. */
 void post_account_open(struct post *p, struct peer *peer, int64_t now_us)
 {
 	struct account *own = NULL;

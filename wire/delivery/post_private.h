@@ -19,8 +19,8 @@ struct account {
 	struct account *next;
 	struct keys_public key;
 	uint32_t peers; /* number of peers that share the account */
-	/* Number of frames counted against the quota. It falls with time, by the quota's frames per
-	 * second. */
+	/* Number of frames counted against the quota. The number falls with time, by the quota's
+	 * frames per second. */
 	double spent;
 	int64_t spent_us;      /* when `spent` was last updated */
 };

@@ -107,7 +107,7 @@ static int take_answer(struct exchange *e, const struct post_message *p, struct 
 	return rc;
 }
 
-/* Handles a refusal. Anybody on the network could forge one, so the worst effect is that this
+/* Handles a refusal. Anybody on the network could forge a refusal, so the worst effect is that this
  * machine tries the invitation, or gives up. */
 static int take_refusal(struct exchange *e, enum link_reason reason, int64_t now_us,
 			struct error *err)

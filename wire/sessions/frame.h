@@ -24,8 +24,8 @@
 #define FRAME_COOKIE      24
 #define FRAME_HELLO_SIZE  64
 #define FRAME_COOKIE_SIZE (4 + FRAME_NONCE + FRAME_COOKIE)
-/* Bytes of an INIT before its Noise message. They are the prologue of the handshake, so it
- * authenticates them. */
+/* Bytes of an INIT before its Noise message. These bytes are the prologue of the handshake, which
+ * therefore authenticates them. */
 #define FRAME_INIT_HEAD (4 + 4 + FRAME_COOKIE)
 /* Bytes of a struct frame_offer, the payload of both Noise messages. */
 #define FRAME_OFFER 24

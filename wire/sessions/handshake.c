@@ -157,9 +157,9 @@ static uint64_t instance_for(struct link *link, const struct keys_public *key, u
 	return own;
 }
 
-/* Makes room for a new PENDING session of the key. A key that is not shared has only one, so the
- * old one is freed. For a shared key, frees the PENDING session of the same process, and if
- * PENDING_SHARED remain, the oldest. */
+/* Makes room for a new PENDING session of the key. For a key that is not shared, frees its old
+ * PENDING session. For a shared key, frees the PENDING session of the same process. If
+ * PENDING_SHARED sessions remain, also frees the oldest. */
 static void end_pending(struct link *link, const struct keys_public *key, uint64_t instance,
 			bool shared)
 {

@@ -263,8 +263,8 @@ void link_tune_malloc(void);
  * limit. A listener takes 3 files, and one for each connection. A dialed peer takes 4 files. Each
  * further trunk to a peer takes 3 files, and one for each connection. */
 uint64_t link_raise_files(uint64_t wanted);
-/* Checks that the limit of open files suffices for this many peers. -EMFILE: it does not. A
- * listener would then accept no connection, and its peers would dial in vain. */
+/* Checks that the limit of open files suffices for this many peers. -EMFILE: the limit is too low.
+ * A listener would then accept no connection, and its peers would dial in vain. */
 int link_check_files(uint64_t peers, struct error *err);
 /* Returns the limit of open files that suffices for this many peers. */
 uint64_t link_files_for(uint64_t peers);

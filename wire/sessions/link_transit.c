@@ -6,8 +6,8 @@
 #include "wire/sessions/session.h"
 
 /* Returns 0 if another frame for the trunk may be given to the threads; otherwise an error as
- * link_send_from. On the machine itself, frames may be sealed even while the trunk is full, because
- * they wait in no other queue. */
+ * link_send_from. A listener's frames, and frames to this machine, may be sealed even while the
+ * trunk is full, because they wait in no other queue. */
 static int check_trunk(struct link *link, unsigned trunk)
 {
 	const bool near = link->listens || socket_is_near(link->address);

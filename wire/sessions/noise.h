@@ -25,8 +25,8 @@
 #define NOISE_FIRST_EXTRA   (KEYS_BYTES + KEYS_BYTES + NOISE_TAG + NOISE_TAG)
 #define NOISE_SECOND_EXTRA  (KEYS_BYTES + NOISE_TAG)
 
-/* State of a handshake. The struct is public so that other structs can contain it. It contains
- * secrets: call noise_wipe at the end. */
+/* State of a handshake. The struct is public so that other structs can contain it. The state
+ * contains secrets: call noise_wipe at the end. */
 struct noise {
 	uint8_t chain[NOISE_HASH], hash[NOISE_HASH], key[NOISE_KEY];
 	uint64_t nonce;

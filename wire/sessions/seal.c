@@ -98,8 +98,8 @@ bool seal_window_fresh(const struct seal_window *w, uint64_t counter)
 {
 	if (counter >= w->next)
 		return true;
-	/* The window moves by whole words, and clears them. It therefore covers one word less than
-	 * SEAL_WINDOW. */
+	/* When the window moves, it clears whole words. The window therefore covers one word less
+	 * than SEAL_WINDOW. */
 	if (w->next - counter > SEAL_WINDOW - 64)
 		return false;
 	return (w->seen[window_word(counter)] & window_bit(counter)) == 0;

@@ -103,7 +103,8 @@ struct dial {
 	int64_t backoff_us;       /* length of the next pause after a failed handshake */
 	int64_t began_us;         /* when the last handshake began */
 	int64_t answered_us;      /* when the other end last answered a handshake; 0: never */
-	/* How long to wait for an answer. It doubles after each wait in vain; 0: ANSWER_WAIT_US. */
+	/* How long to wait for an answer. This time doubles after each wait in vain; 0:
+	 * ANSWER_WAIT_US. */
 	int64_t answer_wait_us;
 	bool handshake_wanted; /* the link needs a new session */
 	/* The search for an address that can be reached (dial_search.c). */

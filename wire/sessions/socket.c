@@ -30,8 +30,7 @@
  * for all others. */
 #define BUFFER_KERNELS   (BUFFER_BYTES + 1)
 #define BUFFER_BULKS     (BUFFER_BYTES + 2)
-/* nanomsg's own thread sends and receives at least this many bytes in place of the caller's
- * thread. */
+/* Sends and receives of at least this many bytes are left to nanomsg's own thread. */
 #define COPY_BYTES (32 << 10)
 #define FIRST_FLIGHT_BYTES (96 << 10)
 /* Bytes of a connection that the kernel may hold unsent. */

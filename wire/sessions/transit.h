@@ -18,8 +18,8 @@
 /* Limit of the bytes in transit: of frames to seal for each trunk, and of frames to open for each
  * link. */
 #define TRANSIT_MOST ((size_t)2 << 20)
-/* Limit of the bytes to seal for a trunk to another machine. It is small, because an urgent frame
- * that comes later must wait for these frames. */
+/* Limit of the bytes to seal for a trunk to another machine. The limit is small, because an urgent
+ * frame that comes later must wait for these frames. */
 #define TRANSIT_FAR_MOST ((size_t)128 << 10)
 
 struct transit {

@@ -266,8 +266,8 @@ static int double_inits(void *context, uint8_t *frame, size_t size)
 	return size == FRAME_INIT_SIZE && frame[3] == FRAME_INIT ? 2 : 1;
 }
 
-/* A recorded handshake is sent again on the same connection, on which its cookie is still valid. It
- * must be refused. */
+/* A recorded handshake is sent again on the same connection, on which its cookie is still valid.
+ * The listener must refuse the handshake. */
 TEST(a_handshake_counts_once)
 {
 	struct pair p;

@@ -166,8 +166,8 @@ static void each_life_gets_a_gapless_run(void **state)
 		if (round == LIVES)
 			assert_int_equal(first + n, s.sent);
 	}
-	/* Each message must be received or counted as lost. It may be both, if a receiver was
-	 * killed before it sent the acknowledgement. */
+	/* Each message must be received or counted as lost. A message may be both, if its receiver
+	 * was killed before it sent the acknowledgement. */
 	assert_true(received + s.lost >= s.sent);
 	assert_true(s.lost > 0);
 	post_close(s.post);

@@ -109,8 +109,8 @@ TEST(a_listener_is_found_or_the_cause_is_named)
 	search_free(NULL);
 }
 
-/* Fills the listener's queue. It then ignores further connections, as a firewall does. Returns the
- * number of connections in held. */
+/* Fills the listener's queue. The listener then ignores further connections, as a firewall does.
+ * Returns the number of connections in held. */
 static size_t fill_queue(uint16_t port, int *held, size_t most)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET,

@@ -1,4 +1,4 @@
-/* Tests the limits of a session's keys. They must never be exceeded, and the dialer must ask for
+/* Tests the limits of a session's keys. No limit may ever be exceeded, and the dialer must ask for
  * new keys once and in time. Two links run with a clock that the test moves. */
 #include <errno.h>
 #include <poll.h>
