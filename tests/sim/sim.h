@@ -114,8 +114,8 @@ void threads_begin(void);
 /* Returns when a process's next job or plan is finished, on the world's clock; INT64_MAX: none is
  * under way. */
 int64_t threads_due_us(uint32_t process);
-/* Sets the function that returns the usual length of a job. It is called when a worker of the
- * process sim.self begins a job. */
+/* Sets the function that returns the usual length of a job. A worker of the process sim.self calls
+ * the function when it begins a job. */
 struct worker;
 void threads_pace(int64_t (*job_us)(void *context, const struct worker *w, const void *job),
 		  void *context);

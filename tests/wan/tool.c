@@ -1,5 +1,5 @@
-/* tool.c - the program wan_tool, which sends commands to a test bed and measures its network. It
- * measures with ordinary sockets, so the results include the kernels of both ends. */
+/* tool.c - the program wan_tool, which sends commands to a test bed and measures its network. The
+ * program measures with ordinary sockets, so the results include the kernels of both ends. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/ip_icmp.h>

@@ -261,9 +261,9 @@ static struct traffic *star(uint32_t n, double queue_s)
 	return t;
 }
 
-/* A node sends a packet to each other node at once. They must share its uplink: one packet of 1,000
- * bytes is sent in each millisecond. The same must hold for the downlink of a node that receives
- * from all others. */
+/* A node sends a packet to each other node at once. The packets must share the node's uplink: one
+ * packet of 1,000 bytes is sent in each millisecond. Likewise, the packets to a node that receives
+ * from all others must share its downlink. */
 TEST(uplinks_and_downlinks_are_shared)
 {
 	struct traffic *t = star(4, 0.2);
