@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define CHOICES_SIZE 100 /* room for the names of interfaces in an error's text */
+#define CHOICES_SIZE 100 /* bytes for the interface names in an error message */
 
 static bool is_port(const char *text)
 {
@@ -132,8 +132,9 @@ static bool has_link_local(const struct ifaddrs *i)
 		(i->ifa_flags & IFF_UP) != 0 && IN6_IS_ADDR_LINKLOCAL(&at->sin6_addr);
 }
 
-/* Gives the name of the only interface with a link-local address, or the names of all such
- * interfaces. Returns true if there is exactly one. */
+/* Finds the interfaces that are up and have a link-local address. If there is exactly one, writes
+ * its name to `only` and returns true. Always writes the names of all of them to `choices`, for an
+ * error message. */
 static bool find_interface(char only[LINK_ADDRESS_SIZE], char choices[CHOICES_SIZE])
 {
 	struct ifaddrs *list = NULL;
@@ -178,8 +179,8 @@ int address_with_zone(char out[LINK_ADDRESS_SIZE], const char *address, const ch
 	return 0;
 }
 
-/* Returns the number of the interface; 0: there is none. The zone is a name, or the number itself
- * as text. */
+/* Returns the number of the interface that the zone names; 0: this machine has no such interface. A
+ * zone is the interface's name or its number in decimal digits. */
 static unsigned interface_number(const char *zone)
 {
 	char *end, name[IF_NAMESIZE];

@@ -13,27 +13,31 @@
 #include "base/error.h"
 #include "wire/sessions/link.h"
 
-/* Splits tcp://HOST:PORT. Gives the host without its brackets. Returns false for anything else,
- * also if the port is no number up to 65535. */
+/* Splits tcp://HOST:PORT into host and port, and removes the brackets of the host. Returns false if
+ * the address has another form, or if the port is no number up to 65535. */
 bool address_split(const char *address, char host[LINK_ADDRESS_SIZE], char port[8]);
-/* Returns true if the address means whichever machine reads it: a loopback address, the address of
- * all interfaces, or localhost. Names are not looked up. */
+/* Returns true if every machine would take the address for itself: a loopback address, the address
+ * of all interfaces, or localhost. Other names are not resolved, and give false. */
 bool address_is_own(const char *address);
-/* Returns true if an interface of this machine has the address. The address must be in numbers. */
+/* Returns true if an interface of this machine has the address. Names are not resolved, and give
+ * false. */
 bool address_is_here(const char *address);
-/* Gives the zone of the address; "": it has none. */
+/* Writes the zone of the address to `zone`; "": the address has no zone. */
 void address_zone(char zone[LINK_ADDRESS_SIZE], const char *address);
-/* Gives the address for other machines: without its zone. */
+/* Copies the address without its zone, because other machines cannot use the zone. */
 void address_announced(char out[LINK_ADDRESS_SIZE], const char *address);
-/* Gives an announced address for this machine. A link-local address gets the given zone, or if the
- * zone is "", that of the only interface with such addresses. Other addresses are copied.
- * -EINVAL: several interfaces have such addresses; the error names them, and the address is
- * copied. */
+/* Turns an announced address into an address that this machine can dial. A link-local address gets
+ * `zone`. If `zone` is "", it gets the name of the only interface that has a link-local address.
+ * Any other address is copied unchanged.
+ *
+ * -EINVAL: not exactly one interface has a link-local address. The error lists them, and `out` is
+ * an unchanged copy. */
 int address_with_zone(char out[LINK_ADDRESS_SIZE], const char *address, const char *zone,
 	struct error *err);
-/* Gives the address for nanomsg, which has no zones: the number of the interface moves into the
- * address, in bits that are zero in every link-local address. The socket's own bind and connect
- * move it back (socket.c). -ENODEV: there is no such interface; -EINVAL: the zone is missing. */
+/* Turns a link-local address into a form that nanomsg, which has no zones, accepts. This function
+ * writes the interface's number into bits of the address that are otherwise zero. This program's
+ * own bind and connect move the number back (socket.c). Any other address is copied. -ENODEV: there
+ * is no such interface; -EINVAL: the zone is missing. */
 int address_for_nanomsg(char out[LINK_ADDRESS_SIZE], const char *address, struct error *err);
 
 #endif

@@ -1,6 +1,6 @@
-/* admitted.c - the list of the keys that may connect, and the text file that holds it (keys.h).
- * Operators change the file while programs use it. A broken or missing file therefore leaves the
- * list in memory as it is. */
+/* admitted.c - the list of the keys that may connect, and the text file that stores the list
+ * (keys.h). Operators change the file while programs use it. A broken or missing file therefore
+ * leaves the list in memory as it is. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,7 +19,8 @@
 #define LIST_FILE_MOST ((size_t)1 << 20)
 static const char magic[] = "skippipe-admitted 1";
 
-/* Values of stat that change when the file's content changes. */
+/* Properties of a file, as stat reports them. If they are unchanged, the content counts as
+ * unchanged. */
 struct stamp {
 	int missing; /* errno of stat; 0: the file exists */
 	ino_t inode;
@@ -35,7 +36,8 @@ struct keys_list {
 	struct stamp read;     /* stamp of the file that was last read */
 	bool was_read;         /* the file was read at least once */
 	struct stamp reported; /* stamp of the file whose error was last reported */
-	bool has_reported;     /* the error was reported since the file was last read without one */
+	/* The present error was reported; false again after a successful read. */
+	bool has_reported;
 };
 
 struct keys_list *keys_list_new(void)
@@ -227,8 +229,8 @@ static bool terms_equal(const struct keys_terms *a, const struct keys_terms *b)
 	       a->ends_s == b->ends_s && a->is_revoked == b->is_revoked;
 }
 
-/* Returns true if the new list b has the same entries as a, and a has no barred key. A list that
- * was written again lifts all bars, because an operator has looked at their cause. */
+/* Returns true if the newly read list b equals a and a has no barred key. If a has barred keys, the
+ * caller must replace a by b: an operator has written the file, and this lifts the bars. */
 static bool same_entries(const struct keys_list *a, const struct keys_list *b)
 {
 	if (a->n != b->n)
@@ -242,9 +244,9 @@ static bool same_entries(const struct keys_list *a, const struct keys_list *b)
 	return true;
 }
 
-/* Reads the file. Returns 1 if the entries have changed. A file that never existed is an empty
- * list. A file that has disappeared is an error: the cause may be a failed disk or a careless move,
- * and nobody decided to expel all keys. */
+/* Reads the file. Returns 1 if the entries have changed. A file that never existed counts as an
+ * empty list. A file that has disappeared is an error: a failed disk or a careless move may be the
+ * cause, and must not expel all keys. */
 static int reread_list(struct keys_list *list, struct error *err)
 {
 	struct keys_list fresh = {0};
@@ -345,7 +347,8 @@ static int lock_file(const struct keys_list *list, int *fd, struct error *err)
 	*fd = -1;
 	if (list->path == NULL)
 		return 0;
-	char *real = realpath(list->path, NULL); /* links to one list share its lock */
+	/* All symbolic links to a list use one lock file. */
+	char *real = realpath(list->path, NULL);
 	const int length =
 		snprintf(path, sizeof(path), "%s.lock", real != NULL ? real : list->path);
 	free(real);
@@ -363,8 +366,8 @@ static int lock_file(const struct keys_list *list, int *fd, struct error *err)
 	return 0;
 }
 
-/* Reads the list again if another process has written it. Otherwise the bars stay, because no
- * operator has looked at their cause. */
+/* Reads the file only if another process has written it since the last read. Reading an unchanged
+ * file again would lift the bars of keys, although no operator has looked at the cause. */
 static int reread_if_changed(struct keys_list *list, struct error *err)
 {
 	const struct stamp now = stamp_of(list->path);

@@ -11,16 +11,17 @@ struct admitted_edit {
 	size_t n;
 };
 
-/* Starts an edit: locks the list, and reads it again if another process has written it. */
+/* Starts an edit: locks the list's file, and reads the file again if another process has written
+ * it. */
 int admitted_begin(struct keys_list *list, struct admitted_edit *edit, struct error *err);
-/* Ends an edit. rc 0: writes the list. Otherwise, or if writing fails, restores the entries and
- * returns the error. */
+/* Ends an edit. rc is the edit's own result. If it is 0, writes the list to its file. If it is
+ * negative, or if writing fails, restores the old entries and returns the error. */
 int admitted_end(struct keys_list *list, struct admitted_edit *edit, int rc, struct error *err);
 
-/* Finds entries, barred ones too. NULL: there is none. */
+/* Returns the entry of the key, even if the key is barred. NULL: there is none. */
 struct keys_entry *admitted_find(const struct keys_list *list, const struct keys_public *key);
 struct keys_entry *admitted_named(const struct keys_list *list, const char *name);
-/* Adds the entry, or replaces the entry of its key. -EEXIST: the name belongs to another key. */
+/* Adds the entry, or replaces the entry that has its key. -EEXIST: another key has the name. */
 int admitted_put(struct keys_list *list, const struct keys_entry *entry, struct error *err);
 void admitted_drop(struct keys_list *list, struct keys_entry *entry);
 

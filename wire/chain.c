@@ -1,5 +1,6 @@
-/* chain.c - positions of a microbatch's tasks in the chain that follows from its route (chain.h).
- * Agents, the controller and consoles share these functions, so that all number the tasks alike. */
+/* chain.c - converts between a task of a microbatch and its position in the chain (chain.h).
+ * Agents, the controller and consoles share these functions, so that all of them number tasks
+ * alike. */
 #include "wire/chain.h"
 
 uint32_t chain_hop(uint32_t n_hops, uint32_t position)

@@ -1,6 +1,6 @@
-/* chain.h - the tasks of a microbatch as a chain of positions. Pure functions.
+/* chain.h - numbers the tasks of a microbatch in the order in which they run. Pure functions.
  *
- * A route of n hops is the chain of positions 0 .. 2n:
+ * A route of n hops has the task positions 0 to 2n (F: forward, L: loss, B: backward):
  *
  *     position   0   1  ..  n-1    n      n+1   ..   2n
  *     task       F   F      F      L      B          B
@@ -13,9 +13,9 @@
 
 #include "wire/msg.h"
 
-/* Returns the hop of a position; 0 for a position beyond the chain. */
+/* Returns the hop of the task at a position; 0 for a position beyond 2n. */
 uint32_t chain_hop(uint32_t n_hops, uint32_t position);
-/* Returns TASK_FORWARD, TASK_LOSS or TASK_BACKWARD. */
+/* Returns the kind of the task at a position: TASK_FORWARD, TASK_LOSS or TASK_BACKWARD. */
 enum task_kind chain_kind(uint32_t n_hops, uint32_t position);
 /* Returns the position of a hop's task. TASK_LOSS has one position, whatever the hop. */
 uint32_t chain_position(uint32_t n_hops, uint32_t hop, enum task_kind kind);

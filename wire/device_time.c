@@ -1,4 +1,4 @@
-/* device_time.c - names and shares of the times of a device. */
+/* device_time.c - names of a device's states, and their shares of a period. */
 #include "wire/device_time.h"
 
 #include <string.h>
@@ -37,7 +37,8 @@ void device_time_limit(struct device_time *t, uint64_t longest_us)
 		t->us[i] = (uint64_t)((double)t->us[i] / (double)total * (double)longest_us);
 }
 
-/* Rounds the shares down, and gives the rest to those that lost most. */
+/* Rounds the shares down, and gives the missing percent to the shares that lost most by
+ * rounding. */
 bool device_time_percent(const struct device_time *t, unsigned percent[DEVICE_STATES])
 {
 	uint64_t total = device_time_total_us(t), lost[DEVICE_STATES];

@@ -6,34 +6,38 @@
 #include <stdint.h>
 
 enum device_state {
-	DEVICE_BUSY,    /* a task, the optimizer's step or the zeroing of gradients runs */
-	/* A host encodes, decodes or copies a tensor, adds sums, or has not begun a task that may
-	 * start. The host is the node's own, or the one that sends the tensor. */
+	/* The device runs a task, the optimizer's step or the zeroing of gradients. */
+	DEVICE_BUSY,
+	/* A host encodes, decodes or copies a tensor, or adds sums. Also: a task could run, but its
+	 * host has not started it. The host is the node's own, or that of the node that sends the
+	 * tensor. */
 	DEVICE_HOST,
 	DEVICE_NETWORK, /* a tensor for this node is under way */
-	/* Nothing for this node is computed yet: other nodes compute, or the controller has not
-	 * given the next order; or all memory slots are held. */
+	/* This node waits, and no tensor is on its way: other nodes compute, the controller has not
+	 * given the next order, or all memory slots are held. */
 	DEVICE_OTHERS,
 	DEVICE_STATES
 };
 
-/* The states of a period, which add up to it. If several are true, the first one counts. All 0:
- * not measured. Plain data without padding. */
+/* How long the device was in each state during a period; the times add up to the period. If several
+ * states hold at once, the first in the enum counts. All 0: not measured. Plain data without
+ * padding. */
 struct device_time {
 	uint64_t us[DEVICE_STATES];
 };
 
 /* Returns "busy", "host", "network" or "others". */
 const char *device_state_name(enum device_state state);
-/* Returns the length of the period. is_sane must hold. */
+/* Returns the sum of the times, which is the length of the period. device_time_is_sane must
+ * hold. */
 uint64_t device_time_total_us(const struct device_time *t);
 /* Returns true if no time exceeds 10,000 days, so that sums cannot overflow. */
 bool device_time_is_sane(const struct device_time *t);
-/* Reduces times that add up to more than longest_us in proportion, so that they add up to at most
- * longest_us. is_sane must hold. */
+/* If the times add up to more than longest_us, reduces them in proportion, so that they add up to
+ * at most longest_us. device_time_is_sane must hold. */
 void device_time_limit(struct device_time *t, uint64_t longest_us);
-/* Gives the shares in percent, rounded so that they add up to 100. Returns false, and zeros, if
- * nothing was measured. is_sane must hold. */
+/* Gives the shares in percent, rounded so that they add up to 100. Returns false and zeros if
+ * nothing was measured. device_time_is_sane must hold. */
 bool device_time_percent(const struct device_time *t, unsigned percent[DEVICE_STATES]);
 
 #endif

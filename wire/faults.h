@@ -1,9 +1,9 @@
 /* faults.h - the list of the kinds of failures that can be injected.
  *
- * A kind is a row here and its effect in the agent (agent/shared/fault.h). From the row follow the
- * limits of messages, the names that are typed, stored and shown, the console's list and dialog,
- * the help of --at, the values that are refused, and how the fault ends. New rows are appended,
- * because messages contain the numbers.
+ * A new kind needs a row here, and code for its effect in the agent (agent/shared/fault.h).
+ * Everything else follows from the row: limits in messages, names that are typed, stored and shown,
+ * the console's list and dialog, the help of --at, refused values, and how the fault ends. New rows
+ * are appended, because messages contain the numbers.
  */
 #ifndef WIRE_FAULTS_H
 #define WIRE_FAULTS_H
@@ -21,19 +21,20 @@ enum { FACTOR_MOST_TIMES = 1000 };
 /* The part of the cluster that a fault affects. */
 enum fault_target {
 	FAULT_OF_NODE,     /* the node itself */
-	FAULT_OF_LINKS,    /* the node's links, or its link to one other node, at this end only */
-	FAULT_OF_BOTH_ENDS /* the same links at both ends: the other node receives the fault too */
+	FAULT_OF_LINKS,    /* the node's links to all nodes or to one, at this end only */
+	FAULT_OF_BOTH_ENDS /* as FAULT_OF_LINKS, but the node at the other end is affected too */
 };
 
 struct fault_description {
 	const char *name;   /* name as it is typed, stored and shown: "slow-node" */
-	const char *words;  /* name for sentences: "slow node" */
-	/* The fault's effect on a node, shown where an operator chooses a fault. */
+	const char *words;  /* name in sentences: "slow node" */
+	/* The fault's effect on a node. The console shows this text where an operator chooses a
+	 * fault. */
 	const char *what;
 	const char *ending; /* how the fault ends; NULL: FAULT_HEALS */
 	enum fault_factor factor;
 	enum fault_target target;
-	/* The agent's process stops; the fault is refused for a stage's last copy unless it is
+	/* The agent's process stops. If the node holds the last copy of a stage, the fault must be
 	 * forced. */
 	bool stops_process;
 	bool for_good;      /* a fault of this kind cannot be healed */
@@ -41,7 +42,7 @@ struct fault_description {
 	bool confirmed;     /* the console asks the operator to type the node's number */
 };
 
-/* The columns are X(enumerator, name, the other members). */
+/* The columns are X(enumerator, name, the other members of struct fault_description). */
 #define FAULT_KINDS(X) \
 	X(KILL, "kill", .words = "kill", .what = "the agent's process dies", \
 	  .ending = "it stays dead until its agent is started there again", .stops_process = true, \
@@ -72,16 +73,17 @@ enum {
 #undef ONE_MORE
 };
 
-/* For help texts: the string ", kill, hang, ...", and the same string without its first comma. */
+/* For help texts: FAULT_NAMES_FOLLOW is ", kill, hang, ...", and FAULT_NAMES is the same without
+ * the first comma. */
 #define FAULT_NAME_AFTER_COMMA(NAME, name, ...) ", " name
 #define FAULT_NAMES_FOLLOW FAULT_KINDS(FAULT_NAME_AFTER_COMMA)
 #define FAULT_NAMES (&(FAULT_NAMES_FOLLOW)[2])
 
-/* Both functions accept any `kind`; the name of FAULT_NONE is "none". */
+/* These functions accept any number as `kind`; the name of FAULT_NONE is "none". */
 const struct fault_description *fault_describe(unsigned kind);
 const char *fault_name(unsigned kind);
 int fault_named(const char *name); /* returns an enum fault_kind; -1: unknown name */
-/* Returns NULL if the factor is valid for the kind, or the rule that the factor breaks, in words:
+/* Returns NULL if the factor is valid for the kind. Otherwise returns the violated rule in words:
  * "a slowdown is 1 to 1000 times". */
 const char *fault_refusal(unsigned kind, float factor);
 

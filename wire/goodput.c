@@ -1,7 +1,8 @@
-/* goodput.c - computes goodput from committed iterations, alike for consoles and for metrics.
+/* goodput.c - computes goodput from committed iterations, with the same result for consoles and for
+ * metrics.
  *
- * The time of a task counts if its iteration was committed, unless the task was voided and ran
- * again. */
+ * The time of a task counts if the task's iteration was committed. If a task was voided and ran
+ * again, only its last run counts. */
 #include "wire/goodput.h"
 
 #include <math.h>

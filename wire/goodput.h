@@ -8,9 +8,12 @@
 
 #include "wire/msg.h"
 
-/* Returns the share of the nodes' time, from commit to commit, that they spent in tasks of
- * committed iterations, over the newest of the n iterations (32 at most). microbatches: number in
- * an iteration; unit_s: real seconds of a plan second. Returns 0 if no iteration has ended. */
+/* Returns goodput over the newest 32 of the n iterations: the share of the nodes' time that they
+ * spent in tasks of committed iterations. The time of an iteration is counted from the previous
+ * commit to its own commit.
+ *
+ * microbatches: number in an iteration. unit_s: real seconds in one second of the plan. Returns 0
+ * if no iteration has been committed. */
 double goodput_of(const struct msg_see_iteration *iterations, size_t n, uint32_t microbatches,
 		  double unit_s);
 

@@ -1,4 +1,4 @@
-/* identity.h - the private parts of a key pair. For keys.c and noise.c only. */
+/* identity.h - the private parts of a key pair, visible to keys.c and noise.c only. */
 #ifndef WIRE_IDENTITY_H
 #define WIRE_IDENTITY_H
 

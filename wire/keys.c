@@ -22,8 +22,8 @@ static int identity_new(struct keys_identity **out, struct error *err)
 {
 	if (sodium_init() < 0)
 		return error_set(err, -EIO, "the system gives no randomness");
-	/* The key pair is in memory that is locked, between guard pages, and excluded from core
-	 * dumps. */
+	/* sodium_malloc gives memory that is locked, lies between guard pages, and is excluded from
+	 * core dumps. */
 	struct keys_identity *id = sodium_malloc(sizeof(*id));
 	if (id == NULL)
 		return error_set(err, -ENOMEM, "no locked memory left for a key (ulimit -l)");
@@ -122,7 +122,7 @@ int keys_role_parse(const char *text, enum keys_role *out)
 
 /* ---- the key file: the magic line, "public HEX", "secret HEX" ---- */
 
-/* Parses the hex digits after "name " in a line. */
+/* Parses a line that consists of the name, a space and hex digits. */
 static int parse_line(const char *line, const char *name, uint8_t out[KEYS_BYTES])
 {
 	size_t n = strlen(name);
@@ -161,9 +161,9 @@ static int parse_key_file(const char *path, const char *text, struct keys_identi
 	return 0;
 }
 
-/* Returns true if users other than the administrator and this process may read or change the file.
- * A file of root may be readable for its group, because service managers lend secrets in this way:
- * a systemd credential has mode 0440, and so has a Kubernetes secret with fsGroup. */
+/* Returns true if users other than root and this process may read or change the file. An exception:
+ * the group may read a file of root. Service managers hand over secrets in this way: a systemd
+ * credential has mode 0440, and so has a Kubernetes secret with fsGroup. */
 static bool is_exposed(const struct stat *st)
 {
 	const mode_t lent = st->st_uid == 0 && geteuid() != 0 ? S_IRGRP : 0;
@@ -171,8 +171,8 @@ static bool is_exposed(const struct stat *st)
 	return (st->st_mode & 077 & ~lent) != 0;
 }
 
-/* Reads the file into memory that the caller wipes; file_read would not wipe its buffers. Follows
- * links, because each file of a mounted Kubernetes secret is a link. */
+/* Reads the file into memory that the caller wipes. file_read is not used, because it does not wipe
+ * its buffers. Follows symbolic links, because each file of a mounted Kubernetes secret is one. */
 static int read_secret_file(const char *path, char text[KEY_FILE_MOST], struct error *err)
 {
 	struct stat st;
@@ -233,8 +233,9 @@ static int write_all(int fd, const char *text, size_t size)
 	return fsync(fd) < 0 ? -errno : 0;
 }
 
-/* Gives the temporary file its name with link(), because rename() would replace an existing key. If
- * two programs make the same key file at a time, one succeeds and the other gets -EEXIST. */
+/* Gives the temporary file its final name. link() is used because rename() would replace an
+ * existing key. If two programs make the same key file at once, one succeeds and the other gets
+ * -EEXIST. */
 static int publish_file(const char *temporary, const char *path)
 {
 	int rc = link(temporary, path) < 0 ? -errno : 0;

@@ -12,9 +12,9 @@
  *     # key, role, name
  *     5e0c...(64 hex digits) agent node7
  *
- * Each key and each name may occur once. When a key is removed, its sessions end at the next turn
- * of the loop. The list also holds invitations (wire/invite/invitations.h), whose keys may only ask
- * to admit another key.
+ * Each key and each name may occur once. When a key is removed from the list, the program ends the
+ * key's sessions at the next turn of its event loop. The list also holds invitations
+ * (wire/invite/invitations.h), whose keys may only ask to admit another key.
  */
 #ifndef WIRE_KEYS_H
 #define WIRE_KEYS_H
@@ -29,7 +29,7 @@
 #define KEYS_TEXT_SIZE 65   /* size of a key as text: the hex digits and the NUL */
 #define KEYS_NAME_SIZE 64   /* size of a name with the NUL; letters, digits, '.', '_', '-' */
 #define KEYS_LIST_MOST 4096 /* limit of entries of one list */
-/* Characters of a name, whose first character is not '-'. */
+/* Characters that a name may contain. The first character must not be '-'. */
 #define KEYS_NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
 /* Messages contain these numbers: never change them. */
@@ -50,16 +50,16 @@ struct keys_identity; /* opaque: a key pair */
 
 /* Makes a key pair: gives *out (keys_free). -ENOMEM: no locked memory; -EIO: no randomness. */
 int keys_generate(struct keys_identity **out, struct error *err);
-/* Makes the key pair that belongs to a secret of KEYS_BYTES bytes, which is copied. Errors as
+/* Makes the key pair whose secret half is a copy of the KEYS_BYTES bytes at `secret`. Errors as
  * keys_generate. */
 int keys_from_secret(struct keys_identity **out, const uint8_t *secret, struct error *err);
-/* Loads a key pair: gives *out. -EACCES: other users may read the file. Its group may read the file
- * if root owns it and this process is not root's. -EINVAL: it is not a key file, or its halves do
- * not belong together. The message names file and line. */
+/* Loads a key pair: gives *out. -EACCES: users other than the owner may read the file. The owner's
+ * group may, if root owns the file and this process is another user's. -EINVAL: the file is no key
+ * file, or its two halves do not belong together. The error names file and line. */
 int keys_load(struct keys_identity **out, const char *path, struct error *err);
 /* Saves a key pair with mode 0600. -EEXIST: the file exists; a key is never overwritten. */
 int keys_save(const struct keys_identity *id, const char *path, struct error *err);
-/* Loads a key pair, or makes and saves one if there is no such file. */
+/* Loads the key pair from a file. If there is no such file, makes a key pair and saves it there. */
 int keys_load_or_make(struct keys_identity **out, const char *path, struct error *err);
 void keys_free(struct keys_identity *id); /* wipes the secret; NULL is allowed */
 /* Returns the public half, borrowed. */
@@ -69,10 +69,10 @@ const struct keys_public *keys_public_of(const struct keys_identity *id);
 void keys_text(const struct keys_public *key, char text[KEYS_TEXT_SIZE]);
 /* Parses exactly 64 hex digits. -EINVAL: the text is anything else. */
 int keys_parse(const char *text, struct keys_public *out, struct error *err);
-/* Returns true if all bytes are equal. */
+/* Returns true if the two keys have the same bytes. */
 bool keys_equal(const struct keys_public *a, const struct keys_public *b);
 
-/* Returns "?" if the role is unknown. */
+/* Returns the role's name; "?" if the role is unknown. */
 const char *keys_role_name(enum keys_role role);
 int keys_role_parse(const char *text, enum keys_role *out);  /* -EINVAL: the name is unknown */
 
@@ -80,8 +80,8 @@ struct keys_list; /* opaque: the list of the keys that may connect */
 
 /* The terms of an invitation (wire/invite/invitations.h). */
 struct keys_terms {
-	enum keys_role role; /* role that it grants: agent, console or watcher */
-	/* Number of keys that the invitation may admit, and number that it has admitted. */
+	enum keys_role role; /* role that the invitation grants: agent, console or watcher */
+	/* Number of keys that the invitation may admit in all, and number that it has admitted. */
 	uint32_t uses, used;
 	int64_t ends_s;      /* when the invitation ends, in seconds since 1970 */
 	bool is_revoked;
@@ -91,39 +91,44 @@ struct keys_entry {
 	struct keys_public key;
 	enum keys_role role;
 	char name[KEYS_NAME_SIZE];
-	struct keys_terms terms; /* terms if the role is KEYS_INVITATION; otherwise zeros */
+	struct keys_terms terms; /* of an entry with role KEYS_INVITATION; otherwise zeros */
 	bool barred; /* keys_list_bar was called for the key */
 };
 
 /* Makes an empty list in memory (keys_list_free). */
 struct keys_list *keys_list_new(void);
-/* Opens a list bound to a file. A missing file is an empty list; the first admit creates it. */
+/* Opens a list that is bound to a file. If the file is missing, the list is empty, and the first
+ * keys_list_admit creates the file. */
 int keys_list_open(struct keys_list **out, const char *path, struct error *err);
 /* Returns the path of the list's file; NULL: the list is in memory only. */
 const char *keys_list_path(const struct keys_list *list);
 /* NULL is allowed. */
 void keys_list_free(struct keys_list *list);
 
-/* Reads the file again if it has changed. Costs one stat otherwise; call it a few times a second.
- * Returns 1 if the list changed, 0 if not. On an error, also if the file is gone (-ENOENT), the old
- * list stays in force. An error is reported only once until the file changes. */
+/* Reads the file again if it has changed. The call costs one stat if the file has not changed; make
+ * it a few times a second. Returns 1 if the list changed, 0 if not. On an error, also if the file
+ * is gone (-ENOENT), the old list stays in force. Each error is reported once, until the file
+ * changes. */
 int keys_list_refresh(struct keys_list *list, struct error *err);
 
-/* Adds an entry, or replaces the entry of this key. Because several programs may edit one file, a
- * bound list is locked, read again, changed and written. -EEXIST: the name belongs to another key;
- * -EINVAL; -ENOSPC: the list is full. */
+/* Adds an entry, or replaces the entry of this key. Several programs may edit one file. Therefore
+ * this function locks the file, reads it again, changes the list and writes it. -EEXIST: another
+ * key has the name; -EINVAL; -ENOSPC: the list is full. */
 int keys_list_admit(struct keys_list *list, const struct keys_public *key, enum keys_role role,
 	const char *name, struct error *err);
-/* Removes an entry by its name or its 64 hex digits. -ENOENT: there is no such entry. */
+/* Removes the entry with this name, or with this key as 64 hex digits. -ENOENT: there is no such
+ * entry. */
 int keys_list_expel(struct keys_list *list, const char *who, struct error *err);
 
-/* Refuses a key in this process as if it were not on the list, until another process writes the
- * list, changed or not. Does not write the file, so only an operator can admit the key again. */
+/* Bars a key: this process refuses it as if it were not on the list. The bar ends when another
+ * process writes the list's file, even without a change. This function does not write the file, so
+ * only an operator can lift the bar. */
 void keys_list_bar(struct keys_list *list, const struct keys_public *key);
 /* Returns true if the key is on the list and barred. */
 bool keys_list_barred(const struct keys_list *list, const struct keys_public *key);
 
-/* Finds a key's entry, borrowed until the list changes. NULL: not admitted, or barred. */
+/* Finds the entry of a key. The entry is borrowed until the list changes. NULL: the key is not on
+ * the list, or is barred. */
 const struct keys_entry *keys_list_find(const struct keys_list *list,
 	const struct keys_public *key);
 /* Return the entries in the order of the file, for tests and fuzzers. */

@@ -1,5 +1,5 @@
-/* layouts.c - the tables of all messages: for each field its kind, its place in the struct, its
- * limit. The functions of msg.c use only these tables, so a field without a row here is not
+/* layouts.c - the tables of all messages: for each field its kind, its offset in the struct, and
+ * its limit. The functions of msg.c use only these tables, so a field without a row here is not
  * sent. */
 #include "wire/layouts.h"
 

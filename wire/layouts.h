@@ -1,8 +1,9 @@
 /* layouts.h - the layout of each message on the wire. msg.c reads and writes messages by it.
  *
- * Each struct of msg.h has a table of its fields in wire order (layouts.c). The struct of an array
- * has a u32 count before its pointer or elements. On the wire the count precedes the elements. Two
- * arrays may share a count (a route's nodes and stages): the first is ARRAY, the second SHARED.
+ * Each struct of msg.h has a table of its fields in the order on the wire (layouts.c). A struct
+ * with an array also has a u32 field with the number of elements. On the wire this count precedes
+ * the elements. Two arrays may share a count, as the nodes and stages of a route do: the first
+ * array is of kind ARRAY, the second of kind SHARED.
  */
 #ifndef WIRE_LAYOUTS_H
 #define WIRE_LAYOUTS_H
@@ -20,28 +21,28 @@ struct field {
 	enum kind kind;
 	uint16_t offset;       /* offset of the field in its struct */
 	uint16_t count_offset; /* ARRAY, SHARED: offset of the array's u32 count */
-	/* TEXT: size of the char array; RAW: bytes; ARRAY: limit of elements; U8..U32: largest
-	 * value, 0: any. */
+	/* Limit. TEXT: size of the char array; RAW: number of bytes; ARRAY: largest number of
+	 * elements; U8, U16, U32: largest value, 0: any value. */
 	uint32_t most;
-	enum kind of; /* ARRAY, SHARED of scalars: kind of the elements */
-	/* ARRAY of structs: layout of the elements; NULL: the elements are scalars, of kind
-	 * `of`. */
+	enum kind of; /* kind of the elements, if they are scalars */
+	/* Layout of the elements, if they are structs; NULL: they are scalars. */
 	const struct layout *sub;
-	bool inside;           /* ARRAY, SHARED: true: the struct itself contains room for `most`
-				* elements; false: the struct has a pointer to the elements */
+	/* ARRAY, SHARED. true: the elements lie in the struct itself, which has room for `most`.
+	 * false: the struct has a pointer to them. */
+	bool inside;
 };
 
 struct layout {
 	const struct field *fields;
 	uint16_t n;
-	uint16_t size; /* sizeof the message's struct */
+	uint16_t size; /* size of the message's struct in bytes */
 };
 
 struct message {
 	enum msg_type type;
 	const char *name;
 	const struct layout *layout;
-	bool body; /* bytes of a body follow the fields */
+	bool body; /* a body of any length follows the fields */
 };
 
 const struct message *layouts_find(enum msg_type type); /* returns NULL if the type is unknown */

@@ -15,11 +15,11 @@
 
 enum { DONE = 0, FAILED = 1, USAGE = 2 };
 
-/* A parsed command line: up to two words, and the options of the verb admit */
+/* A parsed command line: the words, and the options of the command admit. */
 struct request {
 	const char *words[2];
 	unsigned n;
-	const char *name; /* value of --name; NULL: not given */
+	const char *name; /* argument of the option --name; NULL: not given */
 	enum keys_role role;
 	bool has_role;
 };
@@ -56,7 +56,7 @@ static const struct options_row rows[] = {
 	{ "help", OPTIONS_HELP, .help = "print this help" },
 };
 
-/* The help of all verbs except invite. */
+/* The help of all commands of this program except invite. */
 static const struct options_table table_of_keys = {
 	rows,
 	sizeof(rows) / sizeof(rows[0]),
@@ -85,8 +85,9 @@ static const struct options_table table_of_keys = {
 	       "one.\n",
 };
 
-/* Reads the command line of a verb that takes n words. argv[0] is the verb. Returns true, or false
- * with the exit status in *status: the help is printed, or the line is wrong. */
+/* Reads the command line of a command that takes n words. argv[0] is the command. Returns false if
+ * there is nothing to run, because help was printed or the line is wrong. *status is then the exit
+ * status. */
 static bool read_line(struct request *r, int argc, char **argv, unsigned n, const char *words,
 		      int *status)
 {
@@ -161,7 +162,7 @@ static int show_public(int argc, char **argv)
 	return rc;
 }
 
-/* Runs the verb admit. Checks all arguments before it opens the list. */
+/* Runs the command admit. Checks all arguments before it opens the list. */
 static int command_admit(int argc, char **argv)
 {
 	struct keys_public key;
@@ -180,8 +181,8 @@ static int command_admit(int argc, char **argv)
 	return rc < 0 ? report_error(&err) : DONE;
 }
 
-/* Warns that the owner of an invitation's token can be admitted again, with the same or another
- * key. */
+/* Warns that expelling a key does not revoke invitations: the owner of a token can be admitted
+ * again, with the same key or another. */
 static void warn_of_invitations(const struct keys_list *list)
 {
 	for (size_t i = 0; i < keys_list_count(list); i++) {

@@ -1,10 +1,10 @@
 /* message_kinds.h - the list of all kinds of messages.
  *
- * `enum msg_type` and the members of `struct msg` (msg.h), and the list of layouts (layouts.c), are
- * generated from these rows. A new kind needs a row here, a struct in msg.h, and a table of its
+ * Macros generate `enum msg_type`, the members of `struct msg` (msg.h) and the list of layouts
+ * (layouts.c) from these rows. A new kind needs a row here, a struct in msg.h, and a table of its
  * fields in layouts.c.
  *
- *     X(enumerator, name of the member and the struct, number on the wire, true if a body follows)
+ * X(enumerator, name of the member and the struct, number on the wire, true if a body follows)
  *
  * A number changes only together with MSG_VERSION.
  */
@@ -61,7 +61,7 @@
 	/* messages from a console to the controller */ \
 	X(ATTACH, attach, 96, false) \
 	X(COMMAND, command, 97, false) \
-	/* controller -> console: the state stream, counted by the envelope's sequence */ \
+	/* from the controller to a console: the run's state, numbered by the sequence */ \
 	X(SEE_RUN, see_run, 128, false) \
 	X(SEE_STATUS, see_status, 129, false) \
 	X(SEE_NODE, see_node, 130, false) \

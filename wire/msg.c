@@ -1,5 +1,5 @@
-/* msg.c - encodes and decodes messages by the tables of layouts.c.
- * One function for all messages checks the lengths and limits, so no message can forget a check. */
+/* msg.c - encodes and decodes messages by the tables of layouts.c. The same functions check the
+ * lengths and limits of all messages, so a check cannot be forgotten in a new message. */
 #include "wire/msg.h"
 
 #include <errno.h>
@@ -8,7 +8,7 @@
 
 #include "wire/layouts.h"
 
-/* The envelope's bytes: "sp", version u8, 0, type u16, 0 u16, sequence u64. */
+/* Size of the envelope in bytes: "sp", version u8, 0 u8, type u16, 0 u16, sequence u64. */
 enum { ENVELOPE = 16 };
 
 const char *msg_name(enum msg_type type)
@@ -18,7 +18,7 @@ const char *msg_name(enum msg_type type)
 	return f ? f->name : "unknown";
 }
 
-/* Returns the width of a scalar, on the wire and in memory. */
+/* Returns the size of a scalar in bytes, which is the same on the wire and in memory. */
 static size_t kind_width(enum kind k)
 {
 	switch (k) {
@@ -109,7 +109,8 @@ static const char *elements_of(const char *s, const struct field *f)
 	return p;
 }
 
-/* ---- writing: if out is NULL, they only count the bytes. Returns 0 if a limit is exceeded ---- */
+/* ---- writing: these functions only count the bytes if out is NULL. They return 0 if a limit is
+ * exceeded ---- */
 
 static size_t write_struct(const struct layout *l, const char *s, unsigned char *out);
 
@@ -156,7 +157,8 @@ static size_t write_text(const struct field *f, const char *s, unsigned char *ou
 	return 2u + n;
 }
 
-/* Writes the fields in the layout's order. Returns the bytes, or 0 if a limit is exceeded. */
+/* Writes the fields in the layout's order. Returns the number of bytes, or 0 if a limit is
+ * exceeded. */
 static size_t write_struct(const struct layout *l, const char *s, unsigned char *out)
 {
 	size_t at = 0;
@@ -221,15 +223,17 @@ long msg_encode(const struct msg *m, void *out, size_t room)
 }
 
 /* ---- reading ----
- * Two passes over the same bytes. The first checks everything and adds up the memory for the
- * arrays. The second fills the structs, in a single allocation. The message's length limits this
- * memory: 24 bytes of an array in memory need at least one byte on the wire. */
+ *
+ * A message is read in two passes over the same bytes. The first pass checks everything and adds up
+ * the memory for the arrays. The second pass fills the structs; one allocation holds all arrays.
+ * The message's length limits this memory: each byte of an array on the wire gives at most 24 bytes
+ * in memory. */
 
 struct reader {
 	const unsigned char *data;
 	size_t size, at;
 	char *pool;     /* memory for the arrays; NULL in the first pass */
-	size_t pool_at; /* bytes of the pool needed or used so far, a multiple of 8 */
+	size_t pool_at; /* bytes of the pool that are needed (first pass) or used (second pass) */
 };
 
 static bool take_bytes(struct reader *r, size_t n, const unsigned char **from)
@@ -272,7 +276,7 @@ static bool read_array(struct reader *r, const struct field *f, char *s, uint32_
 		if (!take_bytes(r, 4, &from))
 			return false;
 		n = (uint32_t)get_number(from, 4);
-		/* Refuses an impossible count, because each element takes at least one byte. */
+		/* Each element takes at least one byte, so a larger count is impossible. */
 		if (n > f->most || n > r->size - r->at)
 			return false;
 		*shared = n;

@@ -2,10 +2,10 @@
  *
  * A message is an envelope (magic, version, type, sequence) followed by the fields of its struct,
  * in the order of its table in layouts.c. Numbers have a fixed width and are little-endian. Text
- * and arrays follow their length. Decoding checks every length and limit before use. It accepts
- * only bytes that encoding could have produced: no trailing bytes (except a `body`), no number out
- * of its range, no NUL in a text. The functions are pure: no sockets, no clock. link.h encrypts
- * messages, post.h delivers them.
+ * and arrays follow their length. Decoding checks every length and limit before use. Decoding
+ * accepts only bytes that encoding could have produced: no bytes after the last field (except a
+ * `body`), no number out of its range, no NUL in a text. The functions are pure: they use no
+ * sockets and no clock. link.h encrypts messages, post.h delivers them.
  *
  * Times are microseconds on the sender's monotonic clock unless a name says otherwise. The
  * controller translates agents' times to its own clock before it sends them to consoles.
@@ -32,8 +32,8 @@ enum {
 	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
 	MSG_STAGES = ROUTE_HOPS, /* largest number of stages, and therefore of hops in a route */
 	MSG_MICROBATCHES = 8192, /* largest number of microbatches in an iteration */
-	MSG_STUCK = 16,          /* largest number of links in a heartbeat */
-	MSG_NOBODY = 0xffff,     /* no node */
+	MSG_STUCK = 16,          /* largest number of stuck links that a heartbeat reports */
+	MSG_NOBODY = 0xffff,     /* the value of a node's number that means no node */
 	MSG_NO_STAGE = 255
 };
 
@@ -45,7 +45,7 @@ enum msg_type {
 
 /* ---- shared pieces ---- */
 
-/* An entry of a node's priority list. Waiting tasks run in the order of this list (docs/formats.md,
+/* An entry of a node's priority list: the node runs waiting tasks in this order (docs/formats.md,
  * the model of execution). */
 struct msg_rank {
 	uint32_t microbatch;
@@ -61,77 +61,82 @@ struct msg_task_event {
 	uint16_t blocker_node; /* has the value of `node`, because consoles expect this field */
 	uint32_t microbatch;
 	uint32_t attempt;
-	/* WORK_WAITS, WORK_STARTS: the microbatch that ran, or held the slot, while this task
-	 * waited; UINT32_MAX: none. */
+	/* WORK_WAITS, WORK_STARTS: the microbatch for which this task waited, because it was
+	 * running or held the slot; UINT32_MAX: none. */
 	uint32_t blocker;
 	int64_t at_us;     /* when the task began to wait, started or ended */
 	int64_t arrived_us; /* when the task's input arrived */
-	/* STARTS: how long the event loop delayed the task, which could have started; otherwise 0.
-	 * Emulated times have no such delay. */
+	/* WORK_STARTS: time from when the task could have started until the event loop started it.
+	 * Otherwise, and with emulated times, 0. */
 	uint32_t late_us;
 	float loss;         /* loss at the end of a loss task; otherwise 0 */
-	uint8_t counted;   /* WORK_ENDS, 1: this node added the task's gradient */
-	uint8_t slots;     /* number of microbatches that hold a slot after the event */
+	uint8_t counted;    /* WORK_ENDS: 1: this node added the task's gradient to its sum */
+	uint8_t slots; /* number of microbatches that hold a slot of the node after the event */
 };
 
 /* ---- agent -> controller ---- */
 
 struct msg_hello {
 	uint32_t protocol;      /* MSG_VERSION of the agent */
-	int32_t node;           /* the node that this agent asks to be; -1: any */
+	int32_t node;           /* number of the node that this agent wants to be; -1: any */
 	uint64_t incarnation;   /* random number, new for each process */
-	char address[128];      /* the address at which peers dial the agent for tensors */
+	/* The address at which other agents dial this agent to send tensors. */
+	char address[128];
 	char device[128];       /* computing device as in model/stage.h: "cpu:v4 oneDNN 2.6.3" */
 	char host[64];
 	int64_t pid;
-	uint64_t run;           /* the run to which the agent's weights belong; 0: the agent has no
-				 * weights. A restarted controller resumes a run with the agents
-				 * that have its weights */
+	/* The run to which the agent's weights belong; 0: the agent has no weights. A restarted
+	 * controller resumes a run only with agents that have the run's weights. */
+	uint64_t run;
 	uint8_t stage;
-	uint64_t committed;     /* iterations committed in the agent's weights */
+	uint64_t committed;     /* number of iterations committed in the agent's weights */
 	uint64_t hash;          /* hash of the agent's weights */
-	uint8_t keeps;          /* stage of the agent's complete standby copy; MSG_NO_STAGE: none */
-	uint64_t kept;          /* iterations committed in the standby copy */
+	/* Stage of the standby copy that the agent holds complete; MSG_NO_STAGE: none. */
+	uint8_t keeps;
+	uint64_t kept;          /* number of iterations committed in the standby copy */
 	uint64_t kept_hash;     /* hash of the standby copy's weights; 0: unknown */
 	uint8_t saves;          /* 1: the agent has a folder for checkpoints */
 	uint64_t memory_bytes;  /* memory available to the agent's device, bytes; 0: unknown */
 	uint64_t machine_bytes; /* memory available on the agent's machine, bytes; 0: unknown */
 	uint32_t cores;         /* cores of the agent's machine */
 	char machine[40];       /* identifies the machine until it reboots; "": unknown */
-	/* Identifies the agent's network within its machine, because containers have networks of
-	 * their own; 0: unknown. */
+	/* Identifies the agent's network within its machine; 0: unknown. Containers on one machine
+	 * may have networks of their own. */
 	uint64_t network;
-	/* Addresses for nodes whose connections come from the same outside address, with spaces
-	 * between them; "": none. */
+	/* Addresses for those nodes whose connections come from the same public address as the
+	 * agent's, separated by spaces; "": none. */
 	char inside[256];
-	char place[32]; /* place of the machine (--place); "": not given */
-	/* The GPU on which the agent computes, by its place on the machine's PCI bus; "": none */
+	char place[32]; /* place of the machine, from the option --place; "": not given */
+	/* Identifies the GPU on which the agent computes, by its address on the machine's PCI bus;
+	 * "": none */
 	char card[32];
 };
 
 struct msg_ready {
 	uint64_t assignment; /* number of the MSG_ASSIGN that this message answers */
 	uint8_t stage;
-	uint64_t iteration;                   /* iterations committed in the agent's weights */
+	/* Number of iterations committed in the agent's weights. */
+	uint64_t iteration;
 	uint64_t hash;                        /* hash of the agent's weights */
-	/* Computing times of the stage measured on this device, without emulation. */
+	/* Times that the stage's tasks took on this device, without emulation, in seconds. */
 	double forward_s, backward_s, loss_s;
-	uint64_t corpus_hash;                 /* hash of the corpus in stage 0; otherwise 0 */
+	/* Hash of the corpus, if the agent has stage 0; otherwise 0. */
+	uint64_t corpus_hash;
 };
 
-/* A link that is stuck: tensors wait, and nothing was acknowledged for `ms`. This is longer than
- * expected from the link's round trips and the bytes under way. */
+/* A stuck link: tensors wait, and nothing was acknowledged for `ms`. This is longer than
+ * expected_ms, which follows from the link's round trips and the bytes under way. */
 struct msg_stuck {
 	uint16_t to;
 	uint32_t ms, expected_ms;
-	uint8_t small_passes; /* 1: small messages were answered while the link was stuck */
-	/* 1: small messages were answered for long enough to show that only large ones are lost. */
+	uint8_t small_passes; /* 1: the peer answered small messages while the link was stuck */
+	/* 1: the peer answered small messages for so long that only large ones can be lost. */
 	uint8_t large_lost;
 };
 
 struct msg_heartbeat {
 	uint64_t beat;
-	int64_t now_us;       /* time of the heartbeat, agent's clock */
+	int64_t now_us;       /* time of the heartbeat by the agent's clock */
 	int64_t echo_us;      /* now_us of the last MSG_PING; 0: none has arrived */
 	int64_t echo_age_us;  /* time since that MSG_PING arrived */
 	uint64_t iteration;
@@ -139,22 +144,22 @@ struct msg_heartbeat {
 	uint64_t hash;
 	uint8_t stage;
 	uint8_t slots;        /* number of microbatches that hold a slot */
-	uint8_t running;      /* a task, the optimizer's step or the zeroing of gradients runs */
+	uint8_t running;      /* 1: a task, the optimizer's step or the zeroing of gradients runs */
 	uint8_t blocked;      /* 1: tasks wait because every slot is held */
-	uint8_t drains;       /* 1: the agent leaves once its stage does not need it */
-	uint32_t queued;      /* number of tasks that wait */
-	/* Number of tensors that are delayed, or sent and not yet acknowledged. */
+	uint8_t drains;       /* 1: the agent is to leave as soon as its stage does not need it */
+	uint32_t queued;      /* number of tasks that wait to run */
+	/* Number of tensors that the agent delays, or has sent without an acknowledgement yet. */
 	uint32_t in_flight;
 	uint64_t tasks_done;
 	uint64_t rss_bytes;
-	/* How long the agent's threads have run, and how long they have waited for a processor;
-	 * 0: unknown. */
+	/* Total time that the agent's threads have run, and total time that they have waited for a
+	 * processor; 0: unknown. */
 	uint64_t ran_us, waited_us;
 	struct gpu_figures gpu; /* figures of the device, if it is a GPU that reports any */
 	uint64_t sent_bytes, received_bytes;
-	/* Numbers of messages that were resent, and of received messages that were refused. */
+	/* Number of messages that the agent resent, and of received messages that it refused. */
 	uint64_t resent, refused;
-	/* 1 + the node for whose part of a sum the agent waits; 0: none */
+	/* 1 + the number of the node for whose part of a sum the agent waits; 0: none */
 	uint16_t awaits;
 	uint32_t n_stuck; /* number of stuck links, at most MSG_STUCK */
 	const struct msg_stuck *stuck;
@@ -169,26 +174,28 @@ struct msg_report {
 struct msg_reduced {
 	uint64_t iteration;
 	uint32_t attempt;
-	uint8_t stage;      /* the sender's stage, or that of its standby copy */
-	double sum_squares; /* square norm of the stage's summed gradient, before scaling */
+	uint8_t stage;      /* stage of the sender, or of its standby copy */
+	double sum_squares; /* squared norm of the stage's summed gradient, before any scaling */
 	int64_t elapsed_us; /* time since the reduction began */
 	uint32_t n_slices;
-	const uint64_t *slices; /* hash of each slice's sum at this node */
+	const uint64_t *slices; /* hashes of this node's sums, one for each slice */
 };
 
 struct msg_committed {
 	uint64_t iteration; /* number of committed iterations, including this one */
-	uint8_t stage;      /* the sender's stage, or that of its standby copy */
+	uint8_t stage;      /* stage of the sender, or of its standby copy */
 	uint64_t hash;
-	uint8_t copy;       /* 1: the report is about the standby copy, which may be of the sender's
-			     * own stage while the sender joins */
-	/* Times of the sender's device since its previous commit, or since the first START or
-	 * REROUTE that gave it work if there is none; zeros: not measured. */
+	/* 1: the report is about the sender's standby copy. A sender that joins may have a standby
+	 * copy of its own stage. */
+	uint8_t copy;
+	/* Time that the sender's device spent in each state since the previous commit. Before the
+	 * first commit: since the first START or REROUTE that gave the node work. Zeros: not
+	 * measured. */
 	struct device_time spent;
 };
 
-/* The standby copy requested by MSG_KEEP is complete. hash 0: the copy failed for the reason in
- * text. */
+/* Reports that the standby copy that MSG_KEEP ordered is complete. hash 0: the copy failed, for the
+ * reason in text. */
 struct msg_kept {
 	uint64_t assignment;
 	uint8_t stage;
@@ -197,8 +204,8 @@ struct msg_kept {
 	char text[160];
 };
 
-/* This agent saved its stage's file of a checkpoint. bytes 0: the agent could not save the file;
- * text has the reason. */
+/* Reports that the agent has saved its stage's file of a checkpoint. bytes 0: the agent could not
+ * save the file, for the reason in text. */
 struct msg_saved {
 	uint64_t iteration;
 	uint8_t stage;
@@ -207,7 +214,7 @@ struct msg_saved {
 	char text[160];
 };
 
-/* MSG_RESTORE failed; the agent has no stage. */
+/* The agent could not execute MSG_RESTORE and has no stage. */
 struct msg_unready {
 	uint64_t assignment;
 	char text[160];
@@ -221,75 +228,80 @@ struct msg_evaluated {
 
 struct msg_trouble {
 	uint8_t fatal;
-	/* The faulty node, whose messages the sender refuses until the controller excludes it;
-	 * -1: none. */
+	/* Number of the faulty node, whose messages the sender refuses until the controller
+	 * excludes the node; -1: none. */
 	int32_t refused_node;
-	/* Epoch of the plan under which the faulty node computed numbers that are not finite;
-	 * 0: its fault is another one. */
+	/* Epoch of the plan under which the faulty node computed numbers that are not finite; 0:
+	 * the node has another fault. */
 	uint64_t epoch;
 	char text[256];
 };
 
-/* A warning or error of the agent's log that needs no answer. Consoles show it. */
+/* A warning or an error in the agent's log, which consoles show. The controller does not act on
+ * it. */
 struct msg_log {
 	uint8_t level;    /* enum log_level: LOG_WARN or LOG_ERROR */
-	uint32_t dropped; /* lines before this one that the agent did not send */
+	/* Number of earlier lines that the agent dropped instead of sending them. */
+	uint32_t dropped;
 	char text[160];
 };
 
 struct msg_link {
 	uint16_t from, to;
-	/* Half of the least round trip of the last seconds; below 0: no answer arrives. */
+	/* Half of the least round trip in the last seconds; negative: no answer arrives. */
 	float latency_s;
-	float spread_s;             /* half of the round trips' mean deviation */
-	/* Bandwidth by the rate of acknowledged bytes; 0: not measured. */
+	float spread_s; /* half of the mean deviation of the round trips */
+	/* Bandwidth, measured by the rate of acknowledged bytes; 0: not measured. */
 	float bandwidth_bytes_per_s;
-	float loss;                 /* frames that were sent again / all frames sent */
-	/* Delay that the plan assumes for an activation; below 0: the plan does not use this link.
-	 * Before the first plan: the delay that the first plan will assume. */
+	float loss; /* share of the sent frames that were sent again */
+	/* Transfer time that the plan assumes for an activation; negative: the plan does not use
+	 * this link. Before the first plan: the time that the first plan will assume. */
 	float planned_delay_s;
-	float measured_delay_s;     /* measured delay of an activation; 0: not measured */
-	float snr_db;               /* signal-to-noise ratio of activations or of gradients as they
-				     * arrive, the lower one; 0: not measured */
+	float measured_delay_s; /* measured transfer time of an activation; 0: not measured */
+	/* signal-to-noise ratio of the activations or of the gradients that arrive, whichever is
+	 * lower; 0: not measured. */
+	float snr_db;
 };
 
 struct msg_links {
 	uint32_t n_links;
 	const struct msg_link *links;
 	uint8_t wire; /* enum tensor_format of the measured transfers */
-	/* Mean times in which this node encodes an activation, and decodes one; 0: unknown. They
-	 * are no part of measured_delay_s. */
+	/* Mean time in which this node encodes an activation, and decodes one; 0: unknown. Neither
+	 * is part of measured_delay_s. */
 	float encode_s, decode_s;
 };
 
-/* The result of MSG_MEASURE. */
+/* The result of MSG_MEASURE: the figures of the link to one node. */
 struct msg_measured {
 	uint64_t id;
-	/* MSG_NOBODY: all latencies were measured, and MSG_LINKS has reported them. */
+	/* The node at the other end. MSG_NOBODY: all latencies were measured; MSG_LINKS reports
+	 * them. */
 	uint16_t to;
-	uint8_t reached; /* 0: the node was not reached, for the reason in text */
+	uint8_t reached; /* 0: the agent did not reach the node, for the reason in text */
 	float latency_s, spread_s, bandwidth_bytes_per_s; /* figures of the link, as in msg_link */
 	char text[160];
 };
 
-/* The agent's messages have reached every node of the newest MSG_CONNECT; nodes of use
- * CONNECT_SPARE do not count. */
+/* The agent has reached, with a message, every node of the newest MSG_CONNECT whose use is not
+ * CONNECT_SPARE. */
 struct msg_connected {
 	uint64_t id;
 };
 
-/* ---- with an invitation (wire/invite/invitations.h) ---- */
+/* ---- messages of a process that has an invitation (wire/invite/invitations.h) ---- */
 
-/* Asks for the admission of a key. The session has the invitation's key. */
+/* Asks the controller to admit a key. The sender uses a session with the invitation's key. */
 struct msg_join {
 	uint32_t protocol; /* MSG_VERSION of the process */
 	uint8_t key[32];
 	uint8_t role;     /* enum keys_role that the process wants */
 	char name[64];    /* the name that the process wants */
-	uint8_t is_exact; /* 1: refuse the key rather than change the name */
+	uint8_t is_exact; /* 1: the controller must refuse the key rather than change the name */
 };
 
-/* The key of MSG_JOIN is admitted under this name. If it is not, the answer is MSG_REFUSED. */
+/* Answers MSG_JOIN: the key is admitted under this name. If the key is not admitted, the answer is
+ * MSG_REFUSED. */
 struct msg_admitted {
 	char name[64];
 };
@@ -301,24 +313,27 @@ struct msg_welcome {
 	uint32_t n_nodes;
 	uint64_t run;            /* number that identifies the run */
 	uint64_t seed;
-	char model[1024]; /* configuration of the model, as JSON */
+	char model[1024]; /* configuration of the model in JSON */
 	uint32_t batch, sequence;
 	uint32_t n_shards;
 	uint32_t threads;
-	uint32_t slots;          /* microbatches that fit into the node's memory at a time */
+	/* Number of microbatches that fit into the node's memory at a time. */
+	uint32_t slots;
 	double time_scale;       /* real seconds of one emulated second; 0: no emulation */
 	/* Emulated times of this node, in seconds, before the time scale. */
 	double forward_s, backward_s, loss_s, dispatch_overhead_s;
 	double serialise;        /* 1: a link carries one tensor at a time */
-	/* (n_nodes) Emulated times of tensors in fp32 to each node, before the time scale: */
+	/* (n_nodes) Emulated transfer times of a tensor in fp32 to each node, before the time
+	 * scale: */
 	uint32_t n_delays;
-	const float *delay_s; /* delay of an activation, s; below 0: there is no link */
+	/* An activation's transfer time in seconds; negative: there is no link. */
+	const float *delay_s;
 	uint32_t n_bytes;
-	const float *bytes_s; /* part of delay_s for which the activation occupies the link */
+	const float *bytes_s; /* part of delay_s in which the activation occupies the link */
 	uint32_t n_syncs;
-	const float *sync_s; /* time that one stage's whole gradient takes, s */
-	uint64_t steps_before;   /* AdamW steps in the weights with which the run began */
-	/* 1: the model's tokens are not bytes, so a text file cannot be the corpus. */
+	const float *sync_s;   /* transfer time of a stage's whole gradient, in seconds */
+	uint64_t steps_before; /* number of AdamW steps that the weights had when the run began */
+	/* 1: a token is not simply a byte, so a text file cannot be the corpus. */
 	uint8_t has_tokenizer;
 	uint32_t n_corpus;
 	/* Paths of the corpus, each ended by NUL; none: the default corpus. */
@@ -327,10 +342,11 @@ struct msg_welcome {
 
 struct msg_refused {
 	char reason[256];
-	uint8_t final; /* 1: an agent that is started again with this key is refused again */
+	/* 1: refused forever: an agent that is started again with this key is refused again. */
+	uint8_t final;
 };
 
-/* The reason why a node's key is withdrawn. */
+/* Why the controller withdraws a node's key from its peers. */
 enum peer_absence {
 	PEER_PRESENT,
 	PEER_AWAY,     /* the node has not returned since the controller was restarted */
@@ -342,10 +358,10 @@ struct msg_peer {
 	uint16_t node;
 	/* Public key of the node; all zeros: the key is withdrawn for the reason in `absence`. */
 	uint8_t key[32];
-	/* Addresses of the node, with spaces between them, to be tried in turn. */
+	/* Addresses of the node, separated by spaces. The receiver tries them in this order. */
 	char address[160];
 	uint8_t absence;   /* enum peer_absence */
-	/* 1: the node is on another machine than the receiver, or in another network of the
+	/* 1: the node's machine is not the receiver's, or the node is in another network of this
 	 * machine. */
 	uint8_t elsewhere;
 };
@@ -356,44 +372,49 @@ struct msg_peers {
 };
 
 struct msg_assign {
-	uint64_t assignment; /* number of the assignment, which rises */
+	uint64_t assignment; /* number of this assignment; later ones are greater */
 	uint8_t stage;
-	uint8_t fetch; /* 1: use the weights and moments of the agent's standby copy of that stage,
-			* or else its own; 0: initialise them from the seed */
+	/* 1: load weights and moments from the agent's standby copy of this stage; without one,
+	 * keep those that the agent has. 0: initialise them from the seed. */
+	uint8_t fetch;
 };
 
-/* Hold a standby copy of a stage: fetch it from `source` in the background, then apply every commit
- * to it (docs/reliability.md). */
+/* Orders a standby copy of a stage. The agent fetches it from `source` in the background, and then
+ * applies every commit to it (docs/reliability.md). */
 struct msg_keep {
 	uint64_t assignment;
-	uint8_t stage;   /* stage to copy; MSG_NO_STAGE: drop the copy. An agent that loads the copy
-			  * as its own stage drops the copy only after MSG_READY */
-	uint16_t source; /* a replica of the stage, or another holder of a copy */
+	/* Stage to copy; MSG_NO_STAGE: drop the copy. If the agent is just loading the copy as its
+	 * own stage, it drops the copy only after MSG_READY. */
+	uint8_t stage;
+	/* Node that sends the stage: a replica, or another holder of a standby copy. */
+	uint16_t source;
 };
 
-/* Write this agent's stage into its machine's checkpoint folder. */
+/* Orders the agent to write its stage into the checkpoint folder of its machine. */
 struct msg_save {
-	uint64_t iteration; /* iteration to be saved, which is committed */
-	uint64_t oldest;    /* files of earlier iterations may be deleted */
+	uint64_t iteration; /* iteration to be saved, which is already committed */
+	uint64_t oldest;    /* the agent may delete files of iterations before this one */
 };
 
 enum restore_kind { RESTORE_FILE, RESTORE_AVERAGE };
 
-/* Restore a stage that no process holds. FILE: from this machine's checkpoint of `iteration`, which
- * must have this hash. AVERAGE: as a weighted average of n_from other stages of that iteration
- * (model/average.h). The answer is MSG_READY or MSG_UNREADY. */
+/* Orders the agent to restore a stage that no process holds. The agent answers MSG_READY or
+ * MSG_UNREADY.
+ *
+ * FILE: it loads its machine's checkpoint of `iteration`, whose file must have this hash. AVERAGE:
+ * it computes a weighted average of n_from other stages of that iteration (model/average.h). */
 struct msg_restore {
 	uint64_t assignment;
 	uint8_t stage;
 	uint8_t kind; /* enum restore_kind */
 	uint64_t iteration;
 	uint64_t hash;
-	/* FILE: 1: the controller sends this file if the agent lacks it. */
+	/* FILE: 1: the controller can send this file to an agent that lacks it. */
 	uint8_t on_controller;
 	uint32_t n_from;
-	const uint16_t *nodes; /* (n_from) nodes that have the other stages */
-	const uint8_t *stages; /* (n_from) the other stages */
-	const float *weights;  /* (n_from) weight of each stage in the average */
+	const uint16_t *nodes;  /* (n_from) nodes that have the stages to be averaged */
+	const uint8_t *stages;  /* (n_from) the stages to be averaged */
+	const float *weights;   /* (n_from) factor of each stage in the average */
 	const uint64_t *hashes; /* (n_from) hashes of the stages' weights; 0: unknown */
 };
 
@@ -402,7 +423,7 @@ struct msg_plan {
 	uint32_t n_routes;
 	const struct route *routes;
 	uint32_t n_ranks;
-	/* This node's tasks in the order of their predicted starts; none: tasks run in the order of
+	/* The node runs its tasks in this order, by their predicted starts. None: in the order of
 	 * arrival. */
 	const struct msg_rank *ranks;
 };
@@ -411,7 +432,7 @@ struct msg_start {
 	uint64_t iteration; /* number of the iteration, from 1 */
 	uint64_t epoch;
 	uint32_t per_shard; /* number of microbatches of a shard in an iteration */
-	/* Position of the iteration's first microbatch in every shard, in microbatches. */
+	/* Position of the iteration's first microbatch in every shard, counted in microbatches. */
 	uint64_t position;
 	uint8_t wire;       /* enum tensor_format of the iteration's ACTIVATION and GRADIENT */
 };
@@ -420,10 +441,11 @@ struct msg_reroute {
 	uint64_t iteration;
 	uint64_t epoch;
 	uint32_t n_routes;
-	const struct route *routes; /* new routes, each with its new attempt */
+	const struct route *routes; /* new routes; each has a new attempt number */
 	uint32_t n_gone;
 	const uint16_t *gone; /* nodes that have left the run */
-	/* Format as in the iteration's START, which a node that joined later did not receive. */
+	/* Format of activations and gradients, as in this iteration's START. A node that joined
+	 * after START learns it here. */
 	uint8_t wire;
 };
 
@@ -434,23 +456,25 @@ struct msg_reduce {
 	uint32_t n_nodes;
 	const uint16_t *nodes; /* the stage's replicas, ascending */
 	uint32_t n_copies;
-	const uint16_t *copies; /* holders of standby copies, which only receive the sum */
-	/* 1: a replica adds its part once it has counted all its gradients; 0: at once */
+	/* Nodes with standby copies of the stage, which receive the sum and add nothing. */
+	const uint16_t *copies;
+	/* 1: a replica sends its part of the sum only after it has counted all its gradients; 0: at
+	 * once */
 	uint8_t when_counted;
 	uint8_t sum_wire; /* enum tensor_format of the iteration's PART and SUM */
 };
 
 struct msg_commit {
 	uint64_t iteration;
-	uint32_t attempt; /* attempt of the reduction that this message commits */
-	/* Factor of the summed gradient: 1/microbatches, times the factor of gradient clipping. If
-	 * `visits` is set, only the factor of clipping, and each stage divides by its own visits
-	 * (hyper_stage_scale). */
+	uint32_t attempt; /* number of the attempt at the sum that this message commits */
+	/* Factor of the summed gradient. If `visits` is empty: 1/microbatches, times the factor of
+	 * gradient clipping. If `visits` is set: only the factor of clipping, and each stage
+	 * divides by its own visits (hyper_stage_scale). */
 	float scale;
 	float lr, beta1, beta2, eps, weight_decay;
-	/* A set of stages; 0: none. After the step, every stage outside the set takes the weights
-	 * and moments of a stage in the set (stage_set_source), from the standby copy that its
-	 * nodes keep. */
+	/* A set of stages (bit s: stage s); 0: none. After the step, every stage outside the set
+	 * copies the weights and moments of a stage in the set (stage_set_source). Its nodes have a
+	 * standby copy of that stage. */
 	uint64_t stack_from;
 	struct stage_visits visits;
 };
@@ -458,7 +482,7 @@ struct msg_commit {
 struct msg_evaluate {
 	uint64_t iteration;
 	uint32_t n_routes;
-	/* Routes of the validation; wave: index of the validation batch. */
+	/* Routes of the validation. Their `wave` is the index of the validation batch. */
 	const struct route *routes;
 	uint8_t wire; /* enum tensor_format of the validation's ACTIVATION tensors */
 };
@@ -466,14 +490,16 @@ struct msg_evaluate {
 struct msg_fault {
 	uint32_t fault;
 	uint8_t kind;      /* enum fault_kind; FAULT_NONE heals `fault` */
-	int32_t peer;      /* for a fault of links: node at the other end; -1: all links */
+	/* For faults of links: the node at the other end; -1: all links of the node. */
+	int32_t peer;
 	float factor;      /* factor of a slowdown, or probability of a loss */
 	uint32_t ttl_ms;
 };
 
 struct msg_ping {
-	int64_t now_us;    /* time of the ping, controller's clock */
-	/* The receiver's clock + offset_us = the controller's clock, if is_measured is 1. */
+	int64_t now_us; /* time of the ping by the controller's clock */
+	/* Offset that translates the receiver's clock into the controller's: receiver's time +
+	 * offset_us. Valid if is_measured is 1. */
 	int64_t offset_us;
 	uint8_t is_measured;
 };
@@ -482,21 +508,21 @@ struct msg_stop {
 	char reason[128];
 };
 
-/* Measure the link to a node: its latency, then its bandwidth. MSG_NOBODY: measure the latencies of
- * the links to all peers at the same time. */
+/* Orders the agent to measure the link to a node: first its latency, then its bandwidth.
+ * MSG_NOBODY: measure the latencies of the links to all peers at the same time. */
 struct msg_measure {
-	uint64_t id;      /* number of the order, which rises */
+	uint64_t id; /* number of this order; later ones are greater */
 	uint16_t to;
-	/* Time limit in milliseconds, counted from when the nodes are connected. */
+	/* Time limit in milliseconds, which begins when the two nodes are connected. */
 	uint32_t most_ms;
 };
 
-/* Limit of the nodes in a MSG_CONNECT, and therefore of the peers to which an agent connects before
- * a plan needs them. */
+/* Limit of the nodes in a MSG_CONNECT. An agent therefore connects in advance to no more peers than
+ * this. */
 #define MSG_CONNECT_MOST 64
 
-/* Purposes of a connection: activations and gradients; slices of sums; activations if the node
- * later replaces another node. */
+/* Purposes of a connection: for activations and gradients; for slices of sums; for activations in
+ * case the node must replace another node. */
 enum connect_use { CONNECT_ACTIVATIONS, CONNECT_SUMS, CONNECT_SPARE };
 
 struct msg_connect_to {
@@ -504,10 +530,10 @@ struct msg_connect_to {
 	uint8_t use; /* enum connect_use */
 };
 
-/* Connect to these nodes and send each a message, because the next plan needs these connections.
- */
+/* Orders the agent to connect to these nodes and to send each a message, because the next plan
+ * needs the connections. */
 struct msg_connect {
-	uint64_t id; /* number of the order, which rises */
+	uint64_t id; /* number of this order; later ones are greater */
 	uint32_t n_nodes;
 	const struct msg_connect_to *nodes;
 };
@@ -515,8 +541,8 @@ struct msg_connect {
 /* ---- between controller and agent, both ways ---- */
 
 enum file_kind {
-	FILE_STAGE, /* file of a checkpoint; `iteration` and `index`, the stage, name it */
-	FILE_CORPUS /* file of the corpus; `index` is the number of its path */
+	FILE_STAGE, /* file of a checkpoint; `iteration` and `index` (the stage) identify it */
+	FILE_CORPUS /* file of the corpus; `index` is the position of its path in MSG_WELCOME */
 };
 
 /* Requests a part of a file: up to MSG_FILE_BYTES from `offset`. */
@@ -527,13 +553,14 @@ struct msg_file_ask {
 	uint64_t offset;
 };
 
-/* A part of a file, in the body. The fields that name the file are those of the request. */
+/* A part of a file, in the body. The fields that identify the file repeat those of the request. */
 struct msg_file_part {
 	uint8_t kind;
 	uint64_t iteration;
 	uint32_t index;
 	uint64_t offset;
-	/* Bytes of the file; 0: the file cannot be sent, for the reason in text. */
+	/* Size of the whole file in bytes; 0: the sender cannot send the file, for the reason in
+	 * text. */
 	uint64_t total;
 	/* When the file was last changed, by the clock of the sender's machine. */
 	int64_t modified_us;
@@ -550,7 +577,7 @@ enum tensor_kind {
 	TENSOR_PART,
 	TENSOR_SUM,
 	TENSOR_STATE,
-	TENSOR_PROBE /* no content: it only shows that the link works */
+	TENSOR_PROBE /* no content; the tensor only shows that the link works */
 };
 
 /* The body is float data:
@@ -563,15 +590,16 @@ struct msg_tensor {
 	uint8_t kind;       /* enum tensor_kind */
 	uint8_t evaluate;   /* 1: the tensor belongs to an evaluation */
 	uint16_t from;
-	uint64_t iteration; /* STATE: number of iterations committed in the weights */
-	uint32_t attempt;   /* PART, SUM: attempt of the reduction */
-	uint32_t index; /* PART, SUM: the slice; ACTIVATION, GRADIENT: the receiver's position in
-			 * the chain; STATE: the piece */
-	uint8_t stage;  /* PART, SUM, STATE: the stage of the data; otherwise 0 */
+	uint64_t iteration; /* STATE: number of iterations committed in these weights */
+	uint32_t attempt;   /* PART, SUM: number of the attempt at the sum */
+	/* PART, SUM: number of the slice. ACTIVATION, GRADIENT: position of the receiver's task in
+	 * the chain (wire/chain.h). STATE: number of the piece. */
+	uint32_t index;
+	uint8_t stage;  /* PART, SUM, STATE: the stage to which the data belongs; otherwise 0 */
 	uint64_t hash;  /* STATE: hash of the body; otherwise 0 */
 	uint64_t offset;   /* PART, SUM: offset in bytes; otherwise 0 */
-	/* ACTIVATION, GRADIENT, PART, SUM: when the tensor was computed, and when it was encoded
-	 * and could leave, on the controller's clock; 0: unknown. */
+	/* ACTIVATION, GRADIENT, PART, SUM: when the sender had computed the tensor, and when it had
+	 * encoded the tensor and could send it. Both are on the controller's clock; 0: unknown. */
 	int64_t computed_us, encoded_us;
 	uint32_t n_routes; /* number of routes: 1 for ACTIVATION and GRADIENT */
 	const struct route *routes;
@@ -597,7 +625,8 @@ struct msg_packet_train_heard {
 	uint16_t from;
 	uint8_t token[16];
 	uint32_t packets;  /* number of packets that arrived */
-	float bytes_per_s; /* measured rate; 0: too few packets to tell */
+	/* Measured bandwidth in bytes per second; 0: too few packets for a result. */
+	float bytes_per_s;
 };
 
 /* ---- console -> controller ---- */
@@ -622,7 +651,7 @@ struct msg_command {
 
 /* ---- controller -> console ---- */
 
-/* The steps before the first iteration. */
+/* The steps of a run's start, before the first iteration. */
 enum gather_step {
 	GATHER_COMING,  /* agents join the run */
 	GATHER_LINKS,   /* the links are measured */
@@ -634,62 +663,68 @@ enum gather_step {
 struct msg_see_run {
 	char name[64];
 	char model[64];       /* name and size, e.g. "llama-tiny 1.3M" */
-	uint64_t run;                   /* number of the run; a new number voids everything sent
-					 * before, and every jump in a replay gives a new number */
+	/* Number of the run. A console that gets a new number discards all earlier messages. In a
+	 * replay every jump gives a new number. */
+	uint64_t run;
 	uint64_t parameters;
 	uint32_t n_nodes, n_stages;
-	uint64_t always;                /* stages that every microbatch visits, bit s: stage s */
+	/* Set of the stages that every microbatch visits (bit s: stage s). */
+	uint64_t always;
 	uint32_t microbatches;          /* number of microbatches in an iteration */
 	uint32_t per_data_node;
 	uint64_t tokens_per_iteration;
-	uint64_t iterations;            /* number of iterations wanted; 0: no end */
-	double time_scale;              /* real seconds of one plan second */
+	/* Number of iterations after which the run ends; 0: it does not end. */
+	uint64_t iterations;
+	double time_scale; /* real seconds in one second of the plan */
 	int64_t started_wall_us;
-	/* Predicted time of an iteration of the plain pipeline; 0: unknown. */
+	/* Predicted time of an iteration of the plain pipeline, in plan seconds; 0: unknown. */
 	double baseline_s;
 	uint32_t embedded;              /* 1: a supervisor started the agents on this machine */
 	uint8_t emulated;               /* 1: network and computing times are emulated */
-	uint32_t rehearsal;             /* not 0: a rehearsal, in which agents compute nothing and
-					 * tensors have 1 / rehearsal of their bytes */
-	/* 1: this is a replay, whose cursor is now_us of the status. */
+	/* Not 0: a rehearsal. Agents compute nothing, and tensors are shortened to 1 / rehearsal of
+	 * their bytes. */
+	uint32_t rehearsal;
+	/* 1: this is a replay of a recorded run; now_us of the status is its present time. */
 	uint8_t replay;
 	int64_t first_us, last_us;      /* replay: first and last time of the recorded run */
 };
 
 struct msg_see_status {
 	uint8_t phase;        /* enum run_phase */
-	/* 1: the operator has ordered a pause, which begins after this iteration, or is in
-	 * force. */
+	/* 1: the run is paused, or will be after this iteration, by the operator's order. */
 	uint8_t paused;
 	uint64_t iteration;   /* number of the iteration under way */
 	uint64_t committed;
 	uint64_t epoch;
 	uint32_t alive, n_nodes;
-	/* Number of stages that a skipping microbatch visits; percent of the microbatches that
-	 * skip, 0: all of them; number of stages. */
+	/* Number of stages that a microbatch with skips visits; share of the microbatches that
+	 * skip, in percent (0: all of them); number of stages. */
 	uint32_t path_length, skip_share, n_stages;
-	/* The skip schedule: the present phase, from 1; the number of phases (0: no schedule); the
-	 * skip ratio of the next phase (skip_share_pack), which begins at iteration next_phase_from
-	 * (0: there is no next phase). */
+	/* The skip schedule: its present phase, from 1; its number of phases, 0: no schedule; the
+	 * skip ratio of its next phase (skip_share_pack). That phase begins at iteration
+	 * next_phase_from; 0: there is no next phase. */
 	uint32_t skip_phase, n_skip_phases, next_skip;
 	uint64_t next_phase_from;
 	/* Formats of activations and of sums in this iteration (enum tensor_format). */
 	uint8_t wire, sum_wire;
-	/* Present time by the controller's clock, to which all other times refer. */
+	/* Present time by the controller's clock. All other times in these messages are on this
+	 * clock. */
 	int64_t now_us;
 	int64_t iteration_started_us;
 	char lease[64];           /* holder of the operator's lease; "": nobody */
 	int64_t lease_us;         /* time until the lease ends */
-	uint64_t refused, resent; /* numbers of refused and of resent messages, of all kinds */
-	uint64_t dropped;         /* number of state messages that slow consoles did not get */
+	/* Numbers of messages of all kinds that were refused, and that were resent. */
+	uint64_t refused, resent;
+	/* Number of state messages that were dropped because a console was slow. */
+	uint64_t dropped;
 	uint32_t faults;          /* number of faults that are injected and active */
 	char doing[128];      /* the present activity, in words */
-	/* In PHASE_GATHERING: the steps of this run's start, as bits 1 << enum gather_step.
-	 * 0: another phase. */
+	/* In PHASE_GATHERING: the steps that this run's start has, as bits 1 << enum gather_step.
+	 * In other phases 0. */
 	uint8_t steps;
 	uint8_t step; /* the present step, an enum gather_step */
-	/* Progress of the step: `part` of `parts` agents, rounds, nodes or stages are done; parts
-	 * 0: unknown. */
+	/* Progress of the step: `part` of `parts` are done. These are agents, rounds, nodes or
+	 * stages. parts 0: unknown. */
 	uint32_t part, parts;
 	float left_s; /* time until the step ends; 0: unknown */
 };
@@ -701,22 +736,23 @@ struct msg_see_node {
 #undef SCALAR
 #undef TEXT_FIELD
 	struct gpu_figures gpu;
-	/* Times of the node's device in its newest committed iteration; zeros: not measured. */
+	/* Time that the node's device spent in each state in the newest committed iteration; zeros:
+	 * not measured. */
 	struct device_time spent;
 };
 
 struct msg_see_plan {
 	uint64_t epoch;
-	uint64_t iteration; /* first iteration that follows this plan */
+	uint64_t iteration; /* first iteration that the controller runs by this plan */
 	uint32_t path_length, skip_share, n_stages; /* as in msg_see_status */
 	/* Predicted times of an iteration, in plan seconds: */
 	float iteration_s, sync_s, wait_s, lower_bound_s, idle_fraction;
 	uint32_t collisions;
 	char algorithm[16];
 	char reason[96];      /* reason why the plan was made */
-	/* 1: the plan is not in force; it answers COMMAND_COMPARE or is a baseline. */
+	/* 1: the plan is not in force. It answers COMMAND_COMPARE, or is a baseline. */
 	uint8_t candidate;
-	char name[32];        /* name of a candidate: "skip 3/6", "dtfm" */
+	char name[32];        /* name of a plan that is not in force: "skip 3/6", "dtfm" */
 	float elapsed_s;      /* duration of the search for the plan */
 	uint32_t n_visits;
 	/* (n_stages) number of microbatches that visit each stage */
@@ -724,7 +760,7 @@ struct msg_see_plan {
 	uint32_t n_routes;
 	const struct route *routes;
 	uint32_t n_planned;
-	/* predicted starts and ends of tasks; at_us is real time since the iteration's start */
+	/* predicted starts and ends of tasks; at_us is in real time, from the iteration's start */
 	const struct msg_task_event *planned;
 };
 
@@ -732,25 +768,25 @@ struct msg_see_tasks {
 	uint64_t iteration;
 	uint8_t whole; /* 1: these events replace all earlier ones of this iteration */
 	uint32_t n_events;
-	const struct msg_task_event *events; /* events; their times are by the controller's clock */
+	const struct msg_task_event *events; /* events, timed by the controller's clock */
 };
 
 struct msg_see_iteration {
 	uint64_t iteration;
 	uint64_t epoch;
 	float loss;
-	/* Time from the start to the last backward pass, measured and predicted, in plan seconds
-	 * (real seconds / time scale). */
+	/* Measured and predicted time from the start to the end of the last backward pass, in plan
+	 * seconds (real seconds / time scale). */
 	float iteration_s, predicted_s;
 	float sync_s, predicted_sync_s;
-	float real_s; /* wall time from commit to commit */
+	float real_s; /* real seconds from the previous commit to this commit */
 	uint32_t collisions;
-	/* Time that tasks waited, in plan seconds, and share of the time in which nodes were
+	/* Time that tasks waited in all, in plan seconds, and share of the time that nodes were
 	 * idle. */
 	float wait_s, idle_fraction;
 	float gradient_norm, clip, lr;
-	float tokens_per_s;             /* tokens in a real second */
-	uint32_t alive, path_length, skip_share; /* as in msg_see_plan */
+	float tokens_per_s;                      /* tokens trained in a real second */
+	uint32_t alive, path_length, skip_share; /* as in msg_see_status */
 	uint32_t rerun; /* number of microbatches that ran again */
 	/* Time of the commit, by the controller's clock and by the wall clock. */
 	int64_t at_us, wall_us;
@@ -770,11 +806,12 @@ struct msg_see_note {
 	uint64_t iteration;
 	uint8_t kind; /* enum note_kind */
 	uint8_t acknowledged;
-	/* Mark for the loss curve: 'S' skip, 'W' a format, 'F' failure, 'R' recovery, 0: no
-	 * mark. */
+	/* Letter that marks the note in the loss curve: 'S' skip, 'W' a format, 'F' failure, 'R'
+	 * recovery, 0: no mark. */
 	char mark;
 	int32_t node;         /* node that the note concerns; -1: none */
-	/* NOTE_COMMAND: number of the act to which undo refers; 0: it cannot be undone. */
+	/* NOTE_COMMAND: number by which the operator can undo the command; 0: it cannot be
+	 * undone. */
 	uint64_t command;
 	char text[256];
 };
@@ -785,28 +822,28 @@ struct msg_see_fault {
 	uint8_t active;
 	int32_t node, peer;
 	float factor;
-	int64_t ends_us;      /* when the fault ends, controller's clock */
+	int64_t ends_us; /* when the fault ends, on the controller's clock */
 };
 
-/* The expected effect of a command that the operator has not given yet. */
+/* Predicts the effect of a command that the operator considers. */
 struct msg_see_preview {
-	uint64_t command; /* id of the msg_command that this message answers */
+	uint64_t command; /* id of the msg_command that asked for this preview */
 	uint8_t verb;
 	uint8_t feasible;
 	uint64_t iteration;   /* first iteration that the command would affect */
 	float before_iteration_s, after_iteration_s;
-	/* Time of the sums after the last backward pass, before and after the command. */
+	/* Time that the sums take after the last backward pass, without and with the command. */
 	float before_sync_s, after_sync_s;
 	float before_wait_s, after_wait_s;
 	uint32_t before_peak_slots, after_peak_slots, memory;
 	uint32_t least_stage, before_least_visits, after_least_visits;
 	uint32_t paths_changed;
-	/* Median error of the predicted iteration times so far, as a fraction. */
+	/* Median relative error of the predicted iteration times in this run; 0.1 means 10%. */
 	float median_error;
 	uint32_t n_predictions;
 	uint32_t before_path_length, after_path_length;
 	float elapsed_s;
-	char text[192];       /* the reason if there is no plan; otherwise a warning, or "" */
+	char text[192]; /* reason why there is no plan; if there is one: a warning, or "" */
 };
 
 struct msg_see_reply {
@@ -821,9 +858,10 @@ struct msg_see_links {
 };
 
 struct msg_see_synced {
-	/* The snapshot sent before this message is complete up to this sequence number. */
+	/* The messages up to this sequence number are the complete snapshot of the run. */
 	uint64_t sequence;
-	char name[64];        /* the console's admitted name, which the lease shows */
+	/* Name under which the console's key is admitted; shown as holder of the lease. */
+	char name[64];
 	uint8_t watches;      /* 1: the console may only watch */
 };
 
@@ -847,13 +885,14 @@ const char *msg_name(enum msg_type type); /* "tensor", for example; "unknown" fo
 
 /* Returns the encoded size without the body; 0 if the message exceeds a limit. */
 size_t msg_size(const struct msg *m);
-/* Writes exactly msg_size bytes to out; the caller appends the body. Returns the size, or -EINVAL
- * (over a limit), -ENOSPC. */
+/* Writes exactly msg_size bytes to out, which has room for `room` bytes. The caller appends the
+ * body. Returns the size, or -EINVAL (a limit is exceeded), -ENOSPC. */
 long msg_encode(const struct msg *m, void *out, size_t room);
-/* Decodes *m from untrusted bytes. Allocates arrays; m->body borrows data. Returns 0, or -EBADMSG
- * (malformed), -EPROTONOSUPPORT (another version), -ENOMEM; on an error *m is empty. */
+/* Decodes *m from untrusted bytes. Allocates memory for arrays (msg_clear). m->body points into
+ * data. Returns 0, or -EBADMSG (malformed), -EPROTONOSUPPORT (another version), -ENOMEM. After an
+ * error *m is empty. */
 int msg_decode(struct msg *m, const void *data, size_t size);
-/* Returns true if msg_decode would return -EPROTONOSUPPORT. */
+/* Returns true if the bytes begin like a message of another version, which msg_decode refuses. */
 bool msg_is_foreign(const void *data, size_t size);
 /* Frees the memory that msg_decode allocated. A zeroed message is allowed. */
 void msg_clear(struct msg *m);

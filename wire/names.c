@@ -1,5 +1,6 @@
-/* names.c - names of phases, states, notes and verbs, generated from the lists of names.h.
- * All programs and the record use these functions, so that a name is spelled once. */
+/* names.c - the names of phases, states, notes and verbs. They are generated from the lists of
+ * names.h. All programs and the record use these functions, so a thing has the same name
+ * everywhere. */
 #include "wire/names.h"
 
 #include <stddef.h>
@@ -96,7 +97,7 @@ enum node_presence node_presence(unsigned state)
 
 char *gpu_throttling_text(unsigned throttling, char out[GPU_THROTTLING_TEXT])
 {
-	/* Names of the reasons, in the order of their bits. */
+	/* Names of the reasons for throttling a GPU, in the order of their bits. */
 	static const char *const words[] = { "heat", "power brake", "hardware", "power limit" };
 	int n = 0;
 

@@ -1,9 +1,9 @@
 /* names.h - the lists of a run's phases, a node's states, the kinds of notes and the operator's
  * verbs, with their names.
  *
- * Messages contain an enumerator's number, the record its name. New rows are appended. A function
- * that takes a number accepts any and returns "?" for an unknown one. A function that takes a name
- * returns -1 for an unknown one.
+ * Messages contain the number of an enumerator, the record contains its name. New rows are
+ * appended, because the numbers must not change. A function that takes a number returns "?" for an
+ * unknown number. A function that takes a name returns -1 for an unknown name.
  */
 #ifndef WIRE_NAMES_H
 #define WIRE_NAMES_H
@@ -32,41 +32,41 @@
 	X(AGENT, "agent") /* a warning or error in the log of an agent */
 
 #define COMMAND_VERBS(X) \
-	X(SKIP, "skip") /* value: stages skipped; text "preview" only plans it */ \
-	X(FAIL, "fail") /* names a node; with the text "preview" the controller only plans it */ \
-	X(RECOVER, "recover") /* node */ \
+	X(SKIP, "skip")       /* value: skip ratio; text "preview": only plan it */ \
+	X(FAIL, "fail")       /* node: the node to mark failed; text "preview": only plan it */ \
+	X(RECOVER, "recover") /* node: a failed node that may take part again */ \
 	X(INJECT, "inject")   /* injects a fault, with node, peer, factor and ttl_ms */ \
-	X(HEAL, "heal")       /* value: fault id */ \
+	X(HEAL, "heal")       /* value: id of the fault to end */ \
 	X(HEAL_ALL, "heal-all") \
 	X(PAUSE, "pause") /* pauses at the end of the iteration */ \
 	X(RESUME, "resume") \
 	X(STEP, "step")       /* runs one iteration, then pauses */ \
-	X(ARM, "arm")         /* value: seconds of the operator's lease; 0 ends it */ \
+	X(ARM, "arm")         /* value: length of the operator's lease, seconds; 0 ends it */ \
 	X(ACK, "acknowledge") /* value: id of the alert; 0: all alerts */ \
-	X(UNDO, "undo")       /* value: command id; text "preview" */ \
+	X(UNDO, "undo")       /* value: id of the command; text "preview": only describe it */ \
 	X(STOP, "stop")       /* ends the run */ \
-	/* Requests a plan for comparison. value: stages skipped; node: excluded node, -1: none; \
-	 * text: the algorithm, or "wire q6" or "sum-wire q6". The answer is an MSG_SEE_PLAN with \
-	 * `candidate`. */ \
+	/* Requests a plan for comparison. value: skip ratio; node: node to exclude, -1: none; \
+	 * text: the algorithm, or a format as in "wire q6" or "sum-wire q6". The answer is an \
+	 * MSG_SEE_PLAN with `candidate` set. */ \
 	X(COMPARE, "compare") \
-	X(SEEK, "seek")         /* replay: value, microseconds of the recorded run's clock */ \
-	X(SPEED, "speed")       /* in a replay: the speed as a multiple of real time; 0 stops */ \
-	X(WIRE, "wire")         /* value: enum tensor_format of activations; text "preview" */ \
-	X(SUM_WIRE, "sum-wire") /* value: enum tensor_format of sums; text "preview" */ \
-	/* The learning rate falls over `value` iterations after the one under way, then the run \
-	 * ends. 0 takes the order back. Text "preview". */ \
+	X(SEEK, "seek")         /* replay: jumps. value: time on the recorded run's clock, us */ \
+	X(SPEED, "speed")       /* replay: speed as a multiple of real time; 0 stops it */ \
+	X(WIRE, "wire")         /* value: format of activations; text "preview": only plan it */ \
+	X(SUM_WIRE, "sum-wire") /* value: format of sums; text "preview": only plan it */ \
+	/* Ends the run `value` iterations after the present one. The learning rate falls until \
+	 * then. 0: cancels this order. Text "preview": only describe it. */ \
 	X(FINISH, "finish") \
-	X(STAGES, "stages") /* the journal says which stages would be chosen now */ \
-	X(HOURS, "hours")   /* the journal says what recipes reach in `value` hours */ \
-	X(CUT, "cut") /* text: the layers of each stage, "0,7,5"; "": the stages proposed last. \
-		       * "preview" or "preview 0,7,5" only describes the change. */
+	X(STAGES, "stages") /* writes to the journal which stages would be chosen now */ \
+	X(HOURS, "hours")   /* writes to the journal what recipes reach in `value` hours */ \
+	X(CUT, "cut") /* text: number of layers of each stage, "0,7,5"; "": as proposed last. \
+		       * "preview" or "preview 0,7,5": only describe the change. */
 
-/* Coarse classes of the states of a node: whether it takes part in the run. */
+/* Coarse classes of the states of a node, by its part in the run. */
 enum node_presence { NODE_NOT_THERE, NODE_COMES, NODE_TAKES_PART, NODE_LOST };
 
 /* X(enumerator, name in the record, name on consoles, short name for narrow columns, presence).
- * FAILED: the operator marked the node, or it computed numbers that are not finite. DRAINING: the
- * agent got SIGTERM and leaves soon. LEFT: the agent has left after draining. */
+ * FAILED: the operator marked the node as failed, or the node computed numbers that are not finite.
+ * DRAINING: the agent got SIGTERM and leaves soon. LEFT: the agent has left after draining. */
 #define NODE_STATES(X) \
 	X(ABSENT, "absent", "absent", "absent", NODE_NOT_THERE) \
 	X(JOINING, "joining", "joining", "joins", NODE_COMES) \
@@ -102,7 +102,7 @@ enum {
 
 const char *phase_name(unsigned phase);      /* name of a phase, e.g. "gathering" */
 const char *note_name(unsigned kind);        /* name of a kind of note, e.g. "log" */
-/* Returns true if notes of this kind stay on consoles until an operator acknowledges them. */
+/* Returns true if consoles show notes of this kind until an operator acknowledges them. */
 bool note_stands(unsigned kind);
 const char *verb_name(unsigned verb);        /* name of a verb, e.g. "heal-all" */
 const char *node_state_name(unsigned state); /* name of a state in the record, e.g. "failed" */
@@ -114,8 +114,8 @@ const char *node_state_shown(unsigned state); /* name of a state on consoles, e.
 const char *node_state_brief(unsigned state); /* short name of a state on consoles, e.g. "FAIL" */
 enum node_presence node_presence(unsigned state);
 
-/* Writes why a GPU is throttled (bits of enum gpu_throttling), the worst first: "heat, power
- * limit"; "" if it is not. Returns out. */
+/* Writes why a GPU is throttled, the worst reason first: "heat, power limit"; "" if it is not
+ * throttled. The reasons are bits of enum gpu_throttling. Returns out. */
 enum { GPU_THROTTLING_TEXT = 64 };
 char *gpu_throttling_text(unsigned throttling, char out[GPU_THROTTLING_TEXT]);
 int gpu_throttling_named(const char *text); /* text may be NULL */

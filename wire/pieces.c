@@ -1,4 +1,4 @@
-/* pieces.c - joins the pieces of a message. */
+/* pieces.c - joins the pieces of a message into one block. */
 #include "wire/pieces.h"
 
 #include <string.h>

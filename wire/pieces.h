@@ -1,4 +1,5 @@
-/* pieces.h - a message whose bytes lie in several buffers: those in which its chunks arrived. */
+/* pieces.h - a message that was not joined. Its bytes lie in the buffers in which its chunks
+ * arrived. */
 #ifndef WIRE_PIECES_H
 #define WIRE_PIECES_H
 
@@ -8,16 +9,16 @@
 struct piece {
 	const uint8_t *data;
 	size_t size;
-	void *owner; /* the buffer; private to the post */
+	void *owner; /* buffer that contains the piece; private to the post */
 };
 
-/* The whole message: n pieces, in order. */
+/* A whole message: n pieces in the order of its bytes. */
 struct pieces {
-	struct piece *list; /* (n); NULL: the message lies in one buffer */
+	struct piece *list; /* (n); NULL: the message is in one block instead */
 	uint32_t n;
 };
 
-/* Copies the bytes from `from` on, to the end of the message. */
+/* Copies the bytes of the message from offset `from` to its end. */
 void pieces_join(const struct pieces *p, size_t from, void *to);
 
 #endif

@@ -2,9 +2,9 @@
  *
  * A post owns links (link.h): one for each address that it listens at, one for each peer that it
  * dials. Every peer has a channel (channel.h) for each class of messages. The channels decide which
- * chunk is sent next; the post carries chunks between channels and links. Each chunk also
- * acknowledges the chunks received in its class. A separate acknowledgement is sent when nothing
- * more waits to be received, or after ACK_FRAMES frames.
+ * chunk is sent next, and the post carries chunks between channels and links. Each chunk also
+ * acknowledges the chunks received in its class. The post sends a separate acknowledgement when
+ * nothing more waits to be received, or after ACK_FRAMES frames.
  */
 #include "wire/post.h"
 
@@ -25,13 +25,16 @@
 
 #define MIB        ((size_t)1 << 20)
 #define CHUNK_MOST (4 * MIB)
-/* A trunk is redialed after its chunks were overdue this often in a row. */
+/* Number of timeouts in a row after which a trunk is redialed. */
 #define OVERDUE_MOST 4
 #define SEAL_THREADS_MOST 64
-/* A peer may be silent for this multiple of the time after which chunks are overdue. */
+/* Limit of a peer's silence while chunks are overdue, as a multiple of the time in which its answer
+ * was due. */
 #define SILENCE_TIMES 4
-#define TURNS_PER_CALL 32 /* limit of frames handled in one call, because its now_us grows old */
-/* Limit of bytes opened and sealed in one call: more would delay the caller's other posts. */
+/* Limit of frames handled in one call, so that its now_us stays nearly right. */
+#define TURNS_PER_CALL 32
+/* Limit of bytes opened and sealed in one call, so that the caller can soon serve its other
+ * posts. */
 #define CALL_BYTES MIB
 
 /* ---- opening and closing ---- */
@@ -42,7 +45,7 @@ static void fill_default(size_t *value, size_t otherwise)
 		*value = otherwise;
 }
 
-/* Replaces zeros by defaults, and refuses options out of range. */
+/* Replaces zeros by default values, and refuses values out of range. */
 static int check_options(struct post_options *o, struct error *err)
 {
 	if (o->identity == NULL)
@@ -82,7 +85,8 @@ static void *make_nothing(void *context)
 	return context;
 }
 
-/* Checks that the system can start another thread. nanomsg would end the process if it cannot. */
+/* Checks that the system can start another thread, because nanomsg ends the process if it cannot
+ * start its threads. */
 static int check_threads(struct error *err)
 {
 	pthread_t thread;
@@ -93,7 +97,8 @@ static int check_threads(struct error *err)
 	return 0;
 }
 
-/* Opens the poll set, and starts the threads that seal frames, whose descriptor is in the set. */
+/* Opens the poll set and starts the threads that seal frames. The threads' descriptor is in the
+ * poll set. */
 static int open_poll_set(struct post *p, struct error *err)
 {
 	struct epoll_event event = {.events = EPOLLIN};
@@ -140,7 +145,7 @@ int post_open(struct post **out, const struct post_options *options, struct erro
 	return 0;
 }
 
-/* ---- the lines that have something to do ---- */
+/* ---- the ready list: lines that may have something to do ---- */
 
 static void set_ready(struct post *p, struct line *line)
 {
@@ -155,7 +160,8 @@ static void set_ready(struct post *p, struct line *line)
 	p->last_ready = line;
 }
 
-/* Takes the longest waiting line out of the ready list; NULL: none is ready. */
+/* Removes the line that has waited longest from the ready list and returns it; NULL: no line is
+ * ready. */
 static struct line *take_ready(struct post *p)
 {
 	struct line *line = p->first_ready;
@@ -219,7 +225,7 @@ void post_close(struct post *p)
 
 /* ---- links ---- */
 
-/* The callback `known` of struct link_options. */
+/* Implements `known` of struct link_options. */
 static uint64_t known_instance(void *context, const struct keys_public *key, uint64_t instance)
 {
 	const struct peer *peer = post_peer_of_key(context, key, instance);
@@ -388,7 +394,8 @@ static bool is_blocked(const struct line *line)
 	return blocked;
 }
 
-/* Sends the frames that threads have sealed. Marks lines whose frames were opened as ready. */
+/* Sends the frames that threads have sealed. Puts the lines whose frames threads have opened on the
+ * ready list. */
 static void take_from_threads(struct post *p, int64_t now_us)
 {
 	if (p->sealers == NULL)
@@ -396,13 +403,14 @@ static void take_from_threads(struct post *p, int64_t now_us)
 	sealers_clear(p->sealers);
 	for (uint32_t i = 0; i < p->n_lines; i++) {
 		struct line *line = p->lines[i];
-		/* If the frames that a link was opening were dropped, only this code resumes its
-		 * reads. */
+		/* If the frames that a link was opening were dropped, nothing else would resume
+		 * reading from the link. */
 		if (!link_in_transit(line->link) && line->reads_paused)
 			set_ready(p, line);
 		if (!link_in_transit(line->link))
 			continue;
-		/* A blocked trunk may have room now, and this call uses up its write event. */
+		/* link_transmit_sealed may find room in a blocked trunk, and no event then reports
+		 * the room. So this function must send the waiting chunks. */
 		const bool blocked = is_blocked(line);
 		link_transmit_sealed(line->link);
 		post_line_changed(p, line);
@@ -425,7 +433,8 @@ static void poll_lines(struct post *p, int64_t now_us)
 	}
 }
 
-/* Stops polling a link for frames while the threads have enough of its frames to open. */
+/* Stops polling a link's descriptors while the threads have enough frames of the link to open, and
+ * resumes afterwards. */
 static void watch_reads(struct post *p, struct line *line)
 {
 	const bool full = link_full(line->link);
@@ -440,7 +449,8 @@ static void watch_reads(struct post *p, struct line *line)
 	}
 }
 
-/* Does a link's periodic work. Sends the chunks that have waited for a blocked trunk. */
+/* Does the periodic work of a line's link. Then sends chunks that have waited for a blocked
+ * trunk. */
 static void tick_line(struct post *p, struct line *line, int64_t now_us)
 {
 	const bool blocked = is_blocked(line);
@@ -450,8 +460,8 @@ static void tick_line(struct post *p, struct line *line, int64_t now_us)
 		post_pump(p, line->peer, now_us);
 }
 
-/* Handles one event of a link that was taken out of the ready list. Returns true if *out is a
- * message to deliver. A link without an event may be ready because a blocked trunk has room. */
+/* Handles one event of a line from the ready list. Returns true if *out is a message to deliver. A
+ * line may also be on the list because a blocked trunk has room again. */
 static bool receive_from(struct post *p, struct line *line, int64_t now_us,
 			 struct post_message *out)
 {
@@ -480,8 +490,8 @@ static void tidy_up(struct post *p)
 	}
 }
 
-/* Gives one message: first complete messages, then queued events, then frames of the links that are
- * ready. Sends the acknowledgements that are due when nothing is left. */
+/* Gives one message. Complete messages come first, then queued events, then the frames of ready
+ * lines. If there is none, sends the due acknowledgements. */
 int post_receive(struct post *p, int64_t now_us, struct post_message *out)
 {
 	const struct link_counters *moved = &p->counters.link;
@@ -558,9 +568,9 @@ int post_join(struct post *p, struct post_message *m)
 	return 0;
 }
 
-/* Checks the deadlines of a peer's channels. A trunk whose chunks were overdue OVERDUE_MOST times
- * in a row is redialed, because a new connection may work. While chunks are overdue, the session
- * may be silent for longer than silence_us, so that a slow link does not look like a dead peer. */
+/* Checks the deadlines of a peer's channels. After OVERDUE_MOST timeouts in a row, redials the
+ * trunk, because a new connection may work. While chunks are overdue, the session may be silent for
+ * longer than silence_us. Otherwise a slow link would look like a dead peer. */
 static void tick_peer(struct post *p, struct peer *peer, int64_t now_us)
 {
 	bool overdue = false;
@@ -584,8 +594,8 @@ static void tick_peer(struct post *p, struct peer *peer, int64_t now_us)
 	}
 }
 
-/* After a change of the list of admitted keys, calls link_tick for all lines, because the change
- * may concern every listener. */
+/* If the list of admitted keys has changed, calls link_tick for all lines. Listening links then end
+ * the sessions of removed keys. */
 static void follow_admitted(struct post *p, int64_t now_us)
 {
 	const struct keys_list *list = p->options.admitted;
@@ -668,9 +678,9 @@ int post_forget(struct post *p, post_peer_id id)
 
 /* ---- information ---- */
 
-/* Returns the time since which messages wait without an acknowledgement; 0: none waits. If a class
- * waits, a less urgent class counts only if something of it was sent, because it may wait for the
- * more urgent one. */
+/* Returns since when messages have waited without any acknowledgement in their class; 0: no message
+ * waits. A less urgent class may be waiting only for a more urgent class. If a more urgent class
+ * waits, the less urgent class counts only if some of its chunks are under way. */
 static int64_t stalled_since(const struct peer *peer)
 {
 	int64_t since = 0;

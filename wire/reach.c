@@ -1,4 +1,5 @@
-/* reach.c - reads the port mappings of providers, and the addresses of interfaces (reach.h). */
+/* reach.c - reads the port mappings of cloud providers, and the addresses of this machine's
+ * interfaces (reach.h). */
 #include "wire/reach.h"
 
 #include <fcntl.h>
@@ -19,7 +20,8 @@
 #include "wire/sessions/accept.h"
 
 #define ENVIRONMENT_MOST (256 << 10)
-/* Mapped numbers from here on mean ports that are the same inside and outside. */
+/* A number in a variable's name from here on is no port: the container's port equals the outside
+ * port. */
 #define SAME_FROM 70000
 
 extern char **environ;
@@ -31,8 +33,8 @@ static const struct provider {
 	{ "RUNPOD_TCP_PORT_", "RUNPOD_PUBLIC_IP" },
 };
 
-/* Ports that programs in the providers' images use: ssh, web portals, Jupyter, TensorBoard,
- * Syncthing. */
+/* Ports that programs in the providers' container images use: ssh, web portals, Jupyter,
+ * TensorBoard, Syncthing. */
 static const uint16_t taken[] = { 22, 1111, 6006, 8080, 8384, 8888 };
 
 static bool is_taken(unsigned long port)
@@ -44,7 +46,7 @@ static bool is_taken(unsigned long port)
 	return false;
 }
 
-/* Returns the value of a variable of the environment; NULL: it is not set. */
+/* Returns the value of a variable in an environment block; NULL: it is not set, or is empty. */
 static const char *value_of(const char *block, const char *end, const char *name)
 {
 	const size_t n = strlen(name);
@@ -55,7 +57,7 @@ static const char *value_of(const char *block, const char *end, const char *name
 	return NULL;
 }
 
-/* Reads "NUMBER=PORT", the rest of a provider's variable after its prefix. */
+/* Parses "NUMBER=PORT", which follows the prefix in a provider's variable. */
 static bool read_mapping(const char *text, uint16_t *inside, uint16_t *outside)
 {
 	char *end;
@@ -73,7 +75,8 @@ static bool read_mapping(const char *text, uint16_t *inside, uint16_t *outside)
 	return true;
 }
 
-/* Returns true if port `inside` suits better than `best`, the best port so far (0: none). */
+/* Returns true if the container's port `inside` suits better than `best` (0: none yet). wanted: the
+ * only port that suits; 0: any port does, preferably `otherwise`. */
 static bool is_better(uint16_t inside, uint16_t best, uint16_t wanted, uint16_t otherwise)
 {
 	if (wanted != 0)
@@ -113,7 +116,7 @@ bool reach_in_environment(const char *block, size_t size, uint16_t inside, uint1
 	return best != 0;
 }
 
-/* Joins this process's environment into one block. */
+/* Copies this process's environment into one block. Returns the block's size. */
 static size_t own_environment(char *block)
 {
 	size_t size = 0;
@@ -151,7 +154,7 @@ bool reach_mapped(uint16_t inside, uint16_t otherwise, struct reach_mapping *out
 	if (!found)
 		found = reach_in_environment(block, first_process_environment(block), inside,
 					     otherwise, out);
-	/* The environment may contain secrets of the machine. */
+	/* The environment may contain secrets. */
 	sodium_memzero(block, ENVIRONMENT_MOST);
 	free(block);
 	return found;
@@ -231,8 +234,8 @@ static bool wait_for(int fd, short events, int64_t until_us)
 	return left_us > 0 && poll(&p, 1, (int)(left_us / 1000) + 1) > 0;
 }
 
-/* Reads one line from the connection: an address in numbers, which must not be a loopback
- * address. */
+/* Reads one line from the connection. Returns false unless it is a numeric address other than a
+ * loopback address. */
 static bool read_host(int fd, int64_t until_us, char host[LINK_ADDRESS_SIZE])
 {
 	char text[80], url[LINK_ADDRESS_SIZE];
@@ -264,7 +267,7 @@ static bool ask_one(const struct addrinfo *to, int64_t until_us, char host[LINK_
 	const int fd = socket(to->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return false;
-	(void)connect(fd, to->ai_addr, to->ai_addrlen); /* SO_ERROR below gives the result */
+	(void)connect(fd, to->ai_addr, to->ai_addrlen); /* the result is read with SO_ERROR below */
 	const bool found = wait_for(fd, POLLOUT, until_us) &&
 			   getsockopt(fd, SOL_SOCKET, SO_ERROR, &cause, &size) == 0 && cause == 0 &&
 			   send(fd, question, sizeof(question) - 1, MSG_NOSIGNAL) > 0 &&

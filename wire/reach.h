@@ -6,9 +6,9 @@
  *     VAST_TCP_PORT_7701=40123   with PUBLIC_IPADDR      (docs.vast.ai, Networking & Ports)
  *     RUNPOD_TCP_PORT_7701=10030 with RUNPOD_PUBLIC_IP   (docs.runpod.io, Expose ports)
  *
- * Both providers use a number of 70000 or more for a port that is the same inside and outside: the
- * value is this port. A shell over ssh often lacks the variables, so those of process 1 are read
- * too.
+ * In both providers' variables, a number of 70000 or more means that the port is the same inside
+ * and outside: the value is this port. A shell over ssh often lacks the variables, so this module
+ * also reads the environment of process 1.
  */
 #ifndef WIRE_REACH_H
 #define WIRE_REACH_H
@@ -21,12 +21,15 @@
 
 struct reach_mapping {
 	uint16_t inside;                 /* port of this container at which to listen */
-	char outside[LINK_ADDRESS_SIZE]; /* tcp://ADDRESS:PORT at which others reach that port */
+	/* tcp://ADDRESS:PORT at which other machines reach the port `inside`. */
+	char outside[LINK_ADDRESS_SIZE];
 };
 
-/* Finds a mapping in an environment: `size` bytes of variables that end with NUL. inside: the port
- * at which the process listens. 0: any mapped port will do, preferably `otherwise`, but no port
- * that the provider itself uses. Returns false if no mapping is found. */
+/* Finds a port mapping in an environment: `size` bytes of variables that each end with NUL. Returns
+ * false if there is none.
+ *
+ * inside: the port at which the process listens. 0: any mapped port does, except those that the
+ * provider itself uses, and preferably the port `otherwise`. */
 bool reach_in_environment(const char *block, size_t size, uint16_t inside, uint16_t otherwise,
 			  struct reach_mapping *out);
 /* Finds a mapping in the environment of this process, or of process 1. */
@@ -35,24 +38,25 @@ bool reach_mapped(uint16_t inside, uint16_t otherwise, struct reach_mapping *out
 /* The addresses at which other machines dial this process. */
 struct reach {
 	char address[LINK_ADDRESS_SIZE]; /* address for all machines */
-	/* Addresses for machines behind the same outside address, with spaces between them;
-	 * "": none. */
+	/* Addresses for machines with the same public address, separated by spaces; "": none. */
 	char inside[2 * LINK_ADDRESS_SIZE];
 };
 
-/* Chooses these addresses for a process that listens at `bound`: the address that the operator has
- * given (NULL: none); or `bound`, unless it stands for all interfaces; or a provider's mapping, or
- * the address `seen` (a host as the controller sees it; "": not known) with the same port, or this
- * machine's own. */
+/* Chooses the addresses of a process that listens at `bound`. The first of these that applies is
+ * for all machines:
+ *
+ * `given`, from the operator (NULL: none); `bound`, unless it stands for all interfaces; the
+ * address of a provider's mapping; `seen` with the port of `bound`; an address of this machine.
+ * seen: the host as the controller sees it; "": unknown. */
 void reach_choose(const char *bound, const char *seen, const char *given, struct reach *out);
 
-/* Asks the listener at `address` from where this process's connections come
- * (wire/sessions/accept.h). Waits for at most `wait_ms`, and for the name service. The answer is
- * not authenticated. Returns false if there is no answer. */
+/* Asks the listener at `address` which address this process's connections come from
+ * (wire/sessions/accept.h). Waits for the name service and then for at most `wait_ms`. Returns
+ * false if there is no answer. Anybody on the network can forge the answer. */
 bool reach_seen(const char *address, int wait_ms, char host[LINK_ADDRESS_SIZE]);
 
-/* Gives the routed addresses of this machine's interfaces with this port, at most `most`. Returns
- * their number. */
+/* Gives the routed addresses of this machine's interfaces, each with this port. Gives at most
+ * `most` addresses and returns their number. */
 unsigned reach_own(uint16_t port, char (*out)[LINK_ADDRESS_SIZE], unsigned most);
 
 #endif

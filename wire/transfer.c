@@ -1,5 +1,5 @@
-/* transfer.c - carries files between controller and agents in parts. It reads and writes the files
- * itself: a part is small enough for an event loop. */
+/* transfer.c - carries files between controller and agents in parts. A part is so small that the
+ * event loop itself can read or write it. */
 #include "wire/transfer.h"
 
 #include <errno.h>
@@ -13,7 +13,8 @@
 #include "base/file.h"
 
 enum {
-	PARTS_AHEAD = 16, /* parts requested ahead: 4 MiB, enough for 100 Mbit/s over 300 ms */
+	/* Number of parts requested ahead: 4 MiB in all, enough for 100 Mbit/s over 300 ms. */
+	PARTS_AHEAD = 16,
 	PATIENCE_US = 3000000
 };
 
@@ -78,7 +79,8 @@ void transfer_begin(struct transfer *t, const struct msg_file_ask *ask, const ch
 static bool may_ask(const struct transfer *t)
 {
 	if (t->total == 0)
-		return t->asked == 0; /* only the first part tells how long the file is */
+		/* The length of the file is known only after the first part. */
+		return t->asked == 0;
 	return t->asked < t->total &&
 	       t->asked - t->have < (uint64_t)PARTS_AHEAD * MSG_FILE_BYTES;
 }
@@ -99,8 +101,8 @@ bool transfer_next(struct transfer *t, struct msg_file_ask *ask, int64_t now_us)
 	return true;
 }
 
-/* Completes the file. Its time of change is set to the sender's, so that a later process can
- * compare the two. */
+/* Completes the file and sets its modification time to that of the sender's file. A later process
+ * recognises an unchanged file by this time. */
 static void finish(struct transfer *t)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
@@ -118,9 +120,9 @@ static void finish(struct transfer *t)
 	unlink(t->aside);
 }
 
-/* Returns true if an earlier process has fetched the same file of the corpus, by its size and the
- * time of its last change. The files of stages are fetched in any case, because a stage's file is
- * only requested again if its hash is wrong. */
+/* Returns true if an earlier process has already fetched this file of the corpus: size and
+ * modification time are the same. Always false for the file of a stage. Such a file is requested
+ * again only if its hash is wrong. */
 static bool is_unchanged(const struct transfer *t)
 {
 	struct stat st;
@@ -144,7 +146,7 @@ bool transfer_take(struct transfer *t, const struct msg *m, int64_t now_us)
 		return true;
 	}
 	if (p->offset != t->have)
-		return true; /* ignored: the part was requested twice, or follows a gap */
+		return true; /* ignored: a duplicate, or a part after a missing one */
 	if (m->body_size == 0 || m->body_size > MSG_FILE_BYTES || p->total < t->have ||
 	    m->body_size > p->total - t->have || (t->total && p->total != t->total)) {
 		fail(t, "the file changed while it was sent");

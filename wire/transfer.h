@@ -1,11 +1,10 @@
 /* transfer.h - carries files between controller and agents in parts: MSG_FILE_ASK and
  * MSG_FILE_PART.
  *
- * The receiver requests some parts ahead and gets them in order, because both ends use one class of
- * messages. A new process at the other end, or an answer that was dropped for lack of room, leaves
- * a gap. A part that does not arrive within the patience is requested again, with all that follow.
- * The caller sends the messages. It compares the hash of the whole file, which this module does not
- * know.
+ * The receiver requests several parts ahead. They arrive in order, because all their messages have
+ * the same class. A part is missing if the sender restarts, or drops an answer for lack of room. If
+ * a part does not arrive in time, the receiver requests it and all later parts again. The caller
+ * sends the messages. It also checks the hash of the whole file, which this module does not know.
  */
 #ifndef WIRE_TRANSFER_H
 #define WIRE_TRANSFER_H
@@ -20,38 +19,41 @@ enum transfer_state {
 	TRANSFER_IDLE,
 	TRANSFER_RUNNING,
 	TRANSFER_DONE,  /* the file is complete at `path` */
-	TRANSFER_FAILED /* the transfer has failed, for `reason` */
+	TRANSFER_FAILED /* the transfer has failed, for the reason in `reason` */
 };
 
 /* A file that is being received. A zeroed struct with fd -1 is idle. */
 struct transfer {
 	enum transfer_state state;
-	struct msg_file_ask ask;        /* the request, which names the file */
-	char path[4096], aside[FILE_ASIDE]; /* `aside`: temporary path until the file is complete */
+	struct msg_file_ask ask; /* the request; its fields identify the file */
+	/* `aside`: temporary path, used until the file is complete. */
+	char path[4096], aside[FILE_ASIDE];
 	char reason[192];
 	int fd; /* descriptor of the temporary file; -1: none */
-	/* Bytes received, bytes requested, and bytes of the whole file; total 0: unknown. */
+	/* Numbers of bytes received and requested so far, and size of the whole file (0:
+	 * unknown). */
 	uint64_t have, asked, total;
 	int64_t modified_us;
 	int64_t heard_us;
 };
 
-/* Begins to receive a file. When complete, it replaces the file at path. The state is RUNNING, or
- * FAILED if the file cannot be written. */
+/* Begins to receive a file, which replaces the file at path when it is complete. The state is then
+ * TRANSFER_RUNNING, or TRANSFER_FAILED if the file cannot be written. */
 void transfer_begin(struct transfer *t, const struct msg_file_ask *ask, const char *path,
 		    int64_t now_us);
-/* Ends the transfer, and removes an incomplete file. */
+/* Ends the transfer. Removes the temporary file if the file is incomplete. */
 void transfer_cancel(struct transfer *t);
-/* Gives the next request to send. Returns false if there is none now. */
+/* Gives the next request that the caller must send. Returns false if there is none now. */
 bool transfer_next(struct transfer *t, struct msg_file_ask *ask, int64_t now_us);
-/* Takes a MSG_FILE_PART with its body. Returns false if the part is not of this file. */
+/* Handles a MSG_FILE_PART with its body. Returns false if the part belongs to another file. */
 bool transfer_take(struct transfer *t, const struct msg *m, int64_t now_us);
-/* Returns when a request is next repeated. */
+/* Returns when to call transfer_next again. */
 int64_t transfer_deadline_us(const struct transfer *t);
 
-/* Fills the answer to a request from the file at path. body: room for MSG_FILE_BYTES. */
+/* Fills *m with the answer to a request, from the file at path. body: room for MSG_FILE_BYTES
+ * bytes. */
 void transfer_answer(const struct msg_file_ask *ask, const char *path, struct msg *m, void *body);
-/* Fills the answer that the file cannot be sent. */
+/* Fills *m with the answer that the file cannot be sent, for the reason `why`. */
 void transfer_refuse(const struct msg_file_ask *ask, const char *why, struct msg *m);
 
 #endif

@@ -1,5 +1,5 @@
-/* Sends one chunk of a message and never the others. A post does not let its caller do this, so the
- * file uses the internals of wire/delivery. */
+/* announce.c - sends one chunk of a message and never the others. A post does not offer this, so
+ * this file uses the internals of wire/delivery. */
 #include <string.h>
 
 #include "tests/hostile/hostile.h"

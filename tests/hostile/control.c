@@ -1,5 +1,5 @@
-/* Attacks on the controller with one admitted key: messages that make it believe, record, keep or
- * plan more than it should. */
+/* control.c - attacks on the controller with an admitted agent's key. Messages try to make the
+ * controller believe, record, store or plan more than it should. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,8 @@
 #include "tests/hostile/hostile.h"
 
 enum {
-	/* Rows in a message, and the interval that the quota of a key allows. */
+	/* For each kind of message: the number of rows in it, and the shortest interval that the
+	 * key's quota allows. */
 	LINKS = 1000,
 	LINKS_EVERY_US = 300000,
 	EVENTS = 1000,
@@ -17,7 +18,7 @@ enum {
 	ATTACHES = 19
 };
 
-/* Returns true if the interval since the last message has passed. */
+/* Returns true if every_us have passed since this function last returned true. */
 static bool is_due(struct hostile *h, int64_t now_us, int64_t every_us)
 {
 	if (now_us < (int64_t)h->next)
@@ -98,7 +99,7 @@ void lines(struct hostile *h, int64_t now_us)
 	hostile_send_control(h, &m, now_us);
 }
 
-/* ---- a watcher ---- */
+/* ---- attacks with a watcher's key ---- */
 
 struct watcher {
 	struct keys_identity *id;
@@ -133,7 +134,8 @@ static void send_message(struct watcher *w, const struct msg *m, int64_t now_us)
 		(void)post_send(w->post, w->to, &part, 1, POST_RELIABLE, now_us);
 }
 
-/* Sends all requests of one watcher. Later it leaves, and another one connects. */
+/* Sends ATTACHES pairs of requests as one watcher. When enough answers have arrived, the watcher
+ * leaves, and another one connects. */
 static void send_requests(struct watcher *w, int64_t now_us)
 {
 	struct msg attach = { .type = MSG_ATTACH,

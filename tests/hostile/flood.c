@@ -1,6 +1,6 @@
-/* flood.c - connects to a controller without an admitted key, again and again: AT_ONCE attempts at
- * a time, each with a connection of its own. It prints how many the controller has refused, how
- * many requests for an admission it has answered, and how many attempts got a session. Only a
+/* flood.c - connects to a controller again and again without an admitted key. AT_ONCE attempts run
+ * at a time, each with its own connection. The program prints how many attempts the controller
+ * refused, how many requests for admission it answered, and how many attempts got a session. Only a
  * session costs the controller a whole handshake. */
 #include <poll.h>
 #include <stdio.h>
@@ -16,7 +16,8 @@
 enum { AT_ONCE = 16, TURN_MS = 2, PATIENCE_US = 2000000 };
 
 struct attempt {
-	struct keys_identity *stranger; /* NULL: the invitation's key is used */
+	/* A new key for this attempt; NULL: the invitation's key is used. */
+	struct keys_identity *stranger;
 	struct post *post;
 	post_peer_id to;
 	int64_t began_us;
@@ -50,7 +51,7 @@ static bool begin_attempt(struct flood *f, struct attempt *a, int64_t now_us)
 	       post_dial(a->post, f->token.addresses[0], &f->token.controller, &a->to, NULL) == 0;
 }
 
-/* Asks for the admission of a key that nobody has. */
+/* Asks the controller to admit a key that was not admitted before. */
 static void ask(const struct attempt *a, int64_t now_us)
 {
 	struct msg m = { .type = MSG_JOIN,
@@ -67,7 +68,7 @@ static void ask(const struct attempt *a, int64_t now_us)
 				now_us);
 }
 
-/* Returns true if the attempt is over. */
+/* Handles what has arrived for an attempt. Returns true if the attempt is over. */
 static bool follow(struct flood *f, const struct attempt *a, int64_t now_us)
 {
 	struct post_message in;

@@ -1,4 +1,5 @@
-/* An agent that attacks the run (hostile.h). It attacks from SIGUSR1 on until SIGTERM. */
+/* main.c - an agent that attacks the run (hostile.h). The attack begins with SIGUSR1 and ends with
+ * SIGTERM. */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -96,8 +97,8 @@ static int catch_signals(void)
 	return signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* Runs the loop of skippipe-agent, with the attack after each turn. The program goes on if the
- * controller stops it or shuts it out. Only SIGTERM ends it. */
+/* Runs the loop of skippipe-agent, and attacks after each turn. Only SIGTERM ends the program: it
+ * continues even if the controller stops the agent or excludes it. */
 static int loop(struct hostile *h, const struct mode *mode, int signals)
 {
 	struct agent *a = h->agent;

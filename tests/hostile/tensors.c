@@ -1,4 +1,5 @@
-/* Attacks on other nodes: messages that fill their memory, waste their time or spoil their sums. */
+/* tensors.c - attacks on other nodes. Messages try to fill their memory, waste their time or
+ * falsify their sums. */
 #include <string.h>
 
 #include "agent/state.h"
@@ -7,13 +8,13 @@
 #include "tests/hostile/hostile.h"
 
 enum {
-	A_TURN = 32,         /* messages to each node in a turn */
-	NUMBERS_SENT = 300,  /* messages to each node in an iteration */
-	HALF_CHUNKS = 16384, /* a post accepts chunks up to this far ahead */
-	HALVES = 256         /* incomplete messages to each node */
+	A_TURN = 32,         /* messages to each other node in a turn */
+	NUMBERS_SENT = 300,  /* messages to each other node in an iteration */
+	HALF_CHUNKS = 16384, /* a post accepts chunks up to this number ahead (CHANNEL_AHEAD) */
+	HALVES = 256         /* incomplete messages to each other node */
 };
 
-/* Calls `send` for all other nodes that the agent knows. */
+/* Calls `send` for every other node that the agent knows. */
 static void send_to_others(struct hostile *h, int64_t now_us,
 			   bool (*send)(struct hostile *h, uint16_t to, int64_t now_us), int times)
 {
@@ -26,7 +27,7 @@ static void send_to_others(struct hostile *h, int64_t now_us,
 				break;
 }
 
-/* ---- absurd numbers ---- */
+/* ---- tensors with absurd numbers ---- */
 
 static bool send_absurd(struct hostile *h, uint16_t to, int64_t now_us)
 {
@@ -54,7 +55,7 @@ void numbers(struct hostile *h, int64_t now_us)
 	send_to_others(h, now_us, send_absurd, A_TURN);
 }
 
-/* ---- evaluations that were not ordered ---- */
+/* ---- evaluations that the controller did not order ---- */
 
 static bool send_evaluation(struct hostile *h, uint16_t to, int64_t now_us)
 {
@@ -70,13 +71,13 @@ static bool send_evaluation(struct hostile *h, uint16_t to, int64_t now_us)
 
 	if (theirs < 0 || own >= (int)a->run.limits.n_stages || theirs == own)
 		return false;
-	if (theirs == 0) { /* the path returns to the data node for the loss */
+	if (theirs == 0) { /* the receiver has stage 0: the path ends there with the loss */
 		r.nodes[0] = to;
 		r.nodes[1] = a->run.welcome.node;
 		r.stages[0] = 0;
 		r.stages[1] = (uint8_t)own;
 		at = 2;
-	} else if (own != 0) { /* the path begins at any data node */
+	} else if (own != 0) { /* neither node has stage 0: the path begins at another node */
 		r.n_hops = 3;
 		memmove(r.nodes + 1, r.nodes, 2 * sizeof(r.nodes[0]));
 		memmove(r.stages + 1, r.stages, 2);
@@ -100,9 +101,10 @@ void evaluations(struct hostile *h, int64_t now_us)
 	send_to_others(h, now_us, send_evaluation, A_TURN);
 }
 
-/* ---- tensors of the future ---- */
+/* ---- tensors of later iterations ---- */
 
-/* Sends small and big tensors of the next iterations and of one that never comes. */
+/* Sends small and large tensors for the next three iterations, and for an iteration that is never
+ * reached. */
 static bool send_early(struct hostile *h, uint16_t to, int64_t now_us)
 {
 	static const uint64_t ahead[] = { 1, 2, 3, UINT64_C(1) << 62 };
@@ -126,8 +128,8 @@ void early(struct hostile *h, int64_t now_us)
 
 /* ---- messages that are never complete ---- */
 
-/* Sends the first chunks of as many short messages as a post accepts, and then of a message that is
- * longer than any real one. */
+/* Sends the first chunk of a message and no other. The messages are short at first, and the last is
+ * as long as the longest tensor. */
 static bool send_half(struct hostile *h, uint16_t to, int64_t now_us)
 {
 	const struct agent *a = h->agent;

@@ -1,4 +1,4 @@
-/* Reads an agent's state for the checks at the end of a simulated run. */
+/* agent_process.c - reads an agent's state for the checks of a simulated run. */
 #include "tests/sim/agent_process.h"
 
 #include "agent/state.h"

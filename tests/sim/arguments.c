@@ -1,4 +1,5 @@
-/* The cluster of a simulated run and the controller's command line, drawn from the seed. */
+/* arguments.c - draws the cluster of a simulated run and the controller's command line from the
+ * seed. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -85,7 +86,7 @@ static void add_skipping(struct world *w)
 	}
 }
 
-/* Adds the nodes and the network. */
+/* Adds the options for nodes and network. */
 static void add_network(struct world *w)
 {
 	const struct ground *g = w->ground;
@@ -94,7 +95,7 @@ static void add_network(struct world *w)
 		add_option(w, "--emulate", "%s", g->cluster);
 		add_option(w, "--time-scale", "0.01");
 	} else {
-		/* With a MIN, agents that return may wait as spares. */
+		/* With a minimum ("2.."), an agent that returns may have to wait as a spare. */
 		add_option(w, "--agents", sim_chance(0.5) ? "2..%u" : "%u", w->n_agents);
 		add_option(w, "--stages", "%u,%u,%u", w->n_agents / 3 + (w->n_agents % 3 > 0),
 			   w->n_agents / 3 + (w->n_agents % 3 > 1), w->n_agents / 3);
@@ -102,7 +103,8 @@ static void add_network(struct world *w)
 	}
 }
 
-/* Some runs change their stages on the way, or refuse to. Without a folder they cannot. */
+/* In some runs the controller is to change its stages at a given iteration. The controller refuses
+ * if there is no folder for checkpoints. */
 static void add_cuts(struct world *w)
 {
 	static const char *const cuts[] = { "1,2", "0,1,2", "2,1", "0,1,1,1", "3" };

@@ -1,5 +1,5 @@
-/* The checks of a simulated run: while it goes on, when the controller has ended, and of the record
- * and the agents' weights at the end. */
+/* checks.c - the checks of a simulated run: during the run, when the controller has ended, and at
+ * the end, of the record and the agents' weights. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ void checks_begin(struct world *w)
 	current = w;
 }
 
-/* Checks that a commit is in the store before the controller announces it. */
+/* Checks that the store contains a commit before the controller announces it. */
 void sim_sends(uint32_t process, const void *data, size_t size)
 {
 	struct world *w = current;
@@ -49,8 +49,8 @@ static bool is_marked(const struct world *w, uint32_t i)
 	return false;
 }
 
-/* Returns true if a bit of an encoded sum may have flipped. If the flip made a scale that no
- * computation gives, the controller has excluded the sender. */
+/* Returns true if a bit of an encoded sum may have flipped. The flip may have made a scale that no
+ * computation gives. In that case the controller has rightly excluded the sender. */
 static bool is_scale_flipped(const struct world *w)
 {
 	bool flipped = false;
@@ -63,8 +63,8 @@ static bool is_scale_flipped(const struct world *w)
 	return flipped && encoded;
 }
 
-/* Returns true if agents drain and nothing else happens. A long step can last so long that the
- * controller drops its agent. */
+/* Returns true if draining agents are the only mishaps. Returns false with long steps, because the
+ * controller may drop an agent whose step takes long. */
 static bool only_drains(const struct world *w)
 {
 	if (w->step_us > 0)
@@ -75,8 +75,8 @@ static bool only_drains(const struct world *w)
 	return w->n_mishaps > 0;
 }
 
-/* If agents drain and nothing else happens, no task runs again. Without a mishap no agent misses a
- * commit, though an agent may be slow to make the step. */
+/* If draining agents are the only mishaps, no task may run again. Without any mishap, no agent may
+ * miss a commit, even if its step takes long. */
 void checks_turn(struct world *w)
 {
 	const struct iteration *it = &w->controller->iteration;
@@ -95,7 +95,7 @@ void checks_turn(struct world *w)
 void checks_controller_ended(struct world *w, int status)
 {
 	const struct controller *c = w->controller;
-	bool excused = is_scale_flipped(w); /* one sender */
+	bool excused = is_scale_flipped(w); /* one excluded sender is excused */
 
 	if (status != 0)
 		world_go_wrong(w, "the controller ended with %d after iteration %" PRIu64, status,
@@ -122,7 +122,8 @@ void checks_ask_agents(struct world *w)
 	for (uint32_t i = 0; i < SIM_AGENTS; i++) {
 		struct held *h = &w->held[i];
 
-		/* A node that has not returned since a restore has weights that were given up. */
+		/* After a restore, a node that has not returned has weights that the run has
+		 * discarded. */
 		if (w->out->rewinds && w->controller && i < w->controller->members.n &&
 		    !member_is_replica(&w->controller->members.list[i]))
 			h->stage = -1;
@@ -145,7 +146,7 @@ static int compare_held(void *context, const struct store_hash *h)
 	return 0;
 }
 
-/* Checks the weights that agents hold, whether or not they have announced them. */
+/* Compares the weights of all agents with the announced hashes of their stages. */
 static void check_held(struct world *w, struct store *s)
 {
 	struct error err = { "" };

@@ -1,5 +1,5 @@
-/* The simulated clock and source of chance. They replace base/clock.c and the system's functions,
- * so that a run depends on its seed only. */
+/* clock.c - the simulated clock and the source of random numbers. They replace base/clock.c and
+ * functions of the system, so that a run depends only on its seed. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct sim sim;
 
 enum { WALL_US = 1700000000 };
 
-/* Within a job the clock advances at each call, so that the job seems to take time. */
+/* During a job each call advances the clock, so that the job seems to take time. */
 int64_t clock_monotonic_us(void)
 {
 	int64_t at_us = sim.now_us + sim.ahead_us + sim.processes[sim.self].clock_offset_us;
@@ -28,7 +28,8 @@ int64_t clock_wall_us(void)
 	return (int64_t)WALL_US * 1000000 + sim.now_us;
 }
 
-/* The simulation's agents are one process, whose times depend on this machine. */
+/* Returns zeros: all agents share one process, and real processor times would differ on each
+ * machine. */
 struct processor_time processor_time_read(const char *tasks)
 {
 	(void)tasks;
@@ -51,7 +52,7 @@ int gethostname(char *name, size_t size)
 	return 0;
 }
 
-/* Returns another id for each life of a process. */
+/* Returns an id that differs for each start of a process. */
 pid_t getpid(void)
 {
 	return (pid_t)(1000 + sim.self + 100 * sim.processes[sim.self].life);
@@ -72,8 +73,8 @@ static void mix_word(uint64_t word)
 	sim.hash ^= sim.hash >> 32;
 }
 
-/* FNV-1a over words of eight bytes. The high bits are folded into the low ones after each word,
- * because the low bits of a product do not depend on the high bits of its factors. */
+/* Hashes with FNV-1a over words of eight bytes. The low bits of a product do not depend on the high
+ * bits of its factors. Therefore the high bits are folded into the low bits after each word. */
 void sim_mix(const void *data, size_t size)
 {
 	const uint8_t *bytes = data;

@@ -1,5 +1,5 @@
-/* Runs the phases of the controller's loop one by one, without poll and without signals. The phases
- * are static functions of loop.c, so this file includes it. */
+/* controller_process.c - runs the phases of the controller's loop one by one, without poll and
+ * without signals. The phases are static functions of loop.c, so this file includes loop.c. */
 #include "controller/loop.c"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
-/* file_threads.h - replaces the threads of the controller that read and write files. Their work is
- * done when they begin, because a real thread would make the trace depend on the machine. A file
- * that includes this header then includes the threads' own source. */
+/* file_threads.h - replaces the controller's threads that read and write files. Their work is done
+ * at once when it begins. With real threads, the trace would depend on the machine. A .c file
+ * includes this header and then the source of a thread. */
 #ifndef TESTS_SIM_FILE_THREADS_H
 #define TESTS_SIM_FILE_THREADS_H
 

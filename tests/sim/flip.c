@@ -1,5 +1,5 @@
-/* Flips a bit in a tensor message, as faulty memory of the sender does. The checks of replicas must
- * find the wrong weights that follow. */
+/* flip.c - flips a bit in a tensor message, as faulty memory of the sender would. The receiver then
+ * computes wrong weights, which the comparison of replicas must find. */
 #include <string.h>
 
 #include "agent/weights/fetch.h"
@@ -26,7 +26,7 @@ bool flip_tensor(void *data, size_t size)
 	at = (uint8_t *)data + (size - m.body_size);
 	words = (uint32_t)(m.body_size / sizeof(word));
 	if (m.u.tensor.kind == TENSOR_STATE)
-		words /= 3; /* only the weights: no hash covers the optimizer's moments */
+		words /= 3; /* flips only weights, because no hash covers the optimizer's moments */
 	at += sizeof(word) * rng_below(&sim.rng, words);
 	memcpy(&word, at, sizeof(word));
 	word ^= UINT32_C(1) << rng_below(&sim.rng, MANTISSA_BITS);

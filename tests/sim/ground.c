@@ -1,5 +1,5 @@
-/* Makes the keys from a fixed seed and writes the small text and model, once for all runs of a
- * test. */
+/* ground.c - makes the keys from a fixed seed, and writes the small text and the model, once for
+ * all runs of a test. */
 #include "tests/sim/ground.h"
 
 #include <errno.h>

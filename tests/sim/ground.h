@@ -1,8 +1,8 @@
 /* ground.h - the files that all simulated runs share: keys, a text, a model of a few hundred
  * numbers.
  *
- * The keys are the same in every test, because they are a part of the messages and therefore of the
- * trace's hash.
+ * The keys are the same in every test. They are part of messages, so other keys would change the
+ * hash of the trace.
  */
 #ifndef TESTS_SIM_GROUND_H
 #define TESTS_SIM_GROUND_H
@@ -16,13 +16,13 @@ struct ground {
 	struct keys_public controller_key;
 };
 
-/* Creates the files in a new folder under /dev/shm or $TMPDIR. NULL: an error, which was
- * printed. */
+/* Creates the files in a new folder under /dev/shm or $TMPDIR. Returns NULL after an error, which
+ * it has printed. */
 struct ground *ground_new(void);
-/* Deletes the folder, too. NULL is allowed. */
+/* Also deletes the folder. NULL is allowed. */
 void ground_free(struct ground *g);
-/* Deletes what an earlier run left: its folder, the agents' folders (RUN.agentN), and the counts of
- * failures beside the list of admitted keys. */
+/* Deletes what the previous run has left: its folder, the agents' folders (RUN.agentN), and the
+ * counts of failures, which are beside the list of admitted keys. */
 void ground_clear(const struct ground *g);
 
 #endif

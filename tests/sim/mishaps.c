@@ -1,6 +1,6 @@
-/* Mishaps: the failures of a simulated run, and the operator's commands among them. All are drawn
- * before the run begins. Each waits for a moment of the run: an iteration, a phase of it, and a
- * delay. */
+/* mishaps.c - the mishaps of a simulated run: failures and commands of the operator. All are drawn
+ * before the run begins. Each happens some time after a moment of the run, for example after a
+ * phase of a certain iteration has begun. */
 #include <stdio.h>
 
 #include "base/skip_schedule.h"
@@ -10,7 +10,7 @@
 
 enum {
 	MAX_DEAD = 2,     /* number of agents that may be dead at one time */
-	ARM_US = 15000000 /* the longest wait for the moment of a mishap */
+	ARM_US = 15000000 /* if its moment has not come after this time, a mishap happens anyway */
 };
 
 void mishap_draw(struct world *w, struct mishap *m)
@@ -46,7 +46,7 @@ void mishap_draw(struct world *w, struct mishap *m)
 	m->a = rng_below(&sim.rng, w->n_agents);
 	m->b = sim_chance(0.3) ? CONTROLLER :
 				 (m->a + 1 + rng_below(&sim.rng, w->n_agents - 1)) % w->n_agents;
-	/* two flips in an iteration could form the majority */
+	/* if two bits flip in an iteration, replicas with wrong weights could be the majority */
 	for (const struct mishap *x = w->mishaps; x < m && m->kind == FLIP; x++)
 		if (x->kind == FLIP)
 			m->kind = KILL;
@@ -56,9 +56,10 @@ void mishap_draw(struct world *w, struct mishap *m)
 					sim_draw(20000, sim_chance(0.5) ? 300000 : 3000000);
 	if (m->kind == SLEEP && m->lasts_us > 4000000)
 		m->lasts_us = 4000000;
-	if (m->kind == NARROW && sim_chance(0.5)) /* mostly until the run ends */
+	if (m->kind == NARROW && sim_chance(0.5)) /* 30 s: usually until the run ends */
 		m->lasts_us = 30000000;
-	if (m->moment == STAGES_BEGIN && sim_chance(0.5)) /* the nodes load for seconds */
+	/* After this moment, nodes load their stages for seconds. */
+	if (m->moment == STAGES_BEGIN && sim_chance(0.5))
 		m->after_us = sim_draw(0, 3000000);
 	m->silently = sim_chance(0.3);
 }
@@ -73,9 +74,9 @@ void mishap_draw_recut(const struct world *w, struct mishap *m)
 			      .at_us = INT64_MAX };
 }
 
-/* Returns true if a node holds a stage. A node that was restarted holds nothing, even if the
- * controller does not know it yet. A node without the current sum will hold nothing after the
- * commit. */
+/* Returns true if a node has usable weights of a stage. A restarted node has none, even if the
+ * controller does not know of the restart yet. A node that lacks the present sum does not count,
+ * because it will have no stage after the commit. */
 static bool holds_stage(const struct world *w, uint32_t i, int stage)
 {
 	const struct member *m = &w->controller->members.list[i];
@@ -90,8 +91,9 @@ static bool holds_stage(const struct world *w, uint32_t i, int stage)
 		 m->copy.iterations == w->controller->run.committed));
 }
 
-/* Returns true if the cluster can lose a node. A run without a checkpoint need not survive the loss
- * of all nodes of a stage. After a change of stages the controller has a checkpoint. */
+/* Returns true if the run must survive the loss of this node. A run without a checkpoint need not
+ * survive the loss of the last holder of a stage. After a change of stages, the controller has a
+ * checkpoint. */
 static bool may_die(const struct world *w, uint32_t i)
 {
 	uint32_t dead = 0, holders;
@@ -120,7 +122,7 @@ static void kill_process(struct world *w, uint32_t i, const struct mishap *m)
 							 sim_draw(400000, 4000000));
 }
 
-/* Draws the value of a command: the skip ratio, or a format. */
+/* Draws the argument of a command: a skip ratio or a format. */
 static int64_t draw_value(enum mishap_kind kind)
 {
 	static const enum tensor_format wires[] = { FORMAT_FP32, FORMAT_BF16, FORMAT_Q8,
@@ -143,7 +145,8 @@ static int64_t draw_value(enum mishap_kind kind)
 	}
 }
 
-/* Returns true if the controller takes commands. Otherwise they are given later. */
+/* Returns true if the controller accepts commands now. Otherwise the mishap is tried again 0.1 s
+ * later, or dropped if the run is finished. */
 static bool listens(const struct world *w, struct mishap *m)
 {
 	m->at_us = sim.now_us + 100000;
@@ -154,7 +157,8 @@ static bool listens(const struct world *w, struct mishap *m)
 	return !m->done;
 }
 
-/* Orders other stages, the first of a drawn sequence that the controller does not refuse. */
+/* Commands a change of stages. Tries a fixed list of cuts from a random one on, until the
+ * controller accepts one. */
 static void order_stages(struct world *w, struct mishap *m)
 {
 	static const char *const cuts[] = { "1,2", "0,1,2", "2,1", "0,1,1,1", "3", "1,1,1", "0,3" };
@@ -174,7 +178,7 @@ static void order_stages(struct world *w, struct mishap *m)
 	w->calm_us = sim.now_us;
 }
 
-/* Gives a command of the operator, and later the command that undoes it. */
+/* Gives a command of the operator. The second call gives the command that undoes it. */
 static void give_command(struct world *w, struct mishap *m)
 {
 	static const enum command_verb verbs[][2] = { { COMMAND_FAIL, COMMAND_RECOVER },
@@ -203,8 +207,8 @@ static void give_command(struct world *w, struct mishap *m)
 	m->given = true;
 }
 
-/* Kills all nodes of a stage, if there is a checkpoint that the run can restore. Before the first
- * checkpoint all nodes of the first stage may die, because the run then restarts. */
+/* Kills all nodes that have a stage, if the run can restore a checkpoint. Before the first
+ * checkpoint this happens to stage 0 only, because the run then restarts. */
 static void lose_stage(struct world *w, struct mishap *m)
 {
 	int stage;
@@ -225,7 +229,8 @@ static void lose_stage(struct world *w, struct mishap *m)
 	w->calm_us = sim.now_us;
 }
 
-/* Sends SIGTERM to an agent. A second one would end it at once. */
+/* Sends SIGTERM to an agent, unless it is already draining: a second SIGTERM would end it at
+ * once. */
 static void drain_agent(struct world *w, struct mishap *m)
 {
 	struct agent *a = w->agents[m->a];
@@ -262,7 +267,7 @@ void mishap_apply(struct world *w, struct mishap *m)
 		return;
 	}
 	if (m->kind == KILL && !may_die(w, m->a)) {
-		m->at_us = sim.now_us + 100000; /* tries again later */
+		m->at_us = sim.now_us + 100000; /* is tried again 0.1 s later */
 		return;
 	}
 	m->done = true;
@@ -339,14 +344,15 @@ static bool some_move(const struct controller *c)
 	return false;
 }
 
-/* Returns true if the last commit is being saved for a change of stages. */
+/* Returns true if nodes are saving the last commit before a change of stages. */
 static bool some_save(const struct controller *c)
 {
 	return c->run.wanted.recut.is_ordered && c->run.phase == PHASE_PLANNING &&
 	       c->backups.saving.iteration == c->run.committed;
 }
 
-/* Returns true if the moment depends on more than the iteration, and may come in a later one. */
+/* Returns true if the moment may come in a later iteration than the drawn one, because it depends
+ * on other events too. */
 static bool is_awaited(enum moment moment)
 {
 	return moment == SOME_MOVE || moment == SOME_SAVE || moment == STAGES_BEGIN;

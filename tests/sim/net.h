@@ -1,13 +1,13 @@
-/* net.h - the shared parts of the simulated network: posts in memory that keep the promises of
- * wire/post.h.
+/* net.h - the shared parts of the simulated network: posts in memory that behave as wire/post.h
+ * documents.
  *
- * A session connects two peers, one of the dialing post and one of the listening post, by `other`.
- * The sender keeps a message in the channel of its class until it knows that the message was
- * delivered. Messages of one class arrive in the order in which they were sent. The order among
+ * In a session, a peer of the dialing post and a peer of the listening post point to each other by
+ * `other`. The sender keeps a message in the channel of its class until the acknowledgement
+ * arrives. Messages of one class arrive in the order in which they were sent. The order among
  * classes and among peers is random. When a session ends, its messages in transit are lost. The
- * next session of the same two processes sends them again; if one of the processes is new, they are
- * dropped (POST_LOST). Messages that have left a dying process may still arrive. There are no
- * frames, windows or bandwidths, because these have tests of their own.
+ * next session of the same two processes sends them again. If one of the processes is new, they are
+ * dropped (POST_LOST). Messages that a process sent before it died may still arrive. There are no
+ * frames, windows or bandwidths, because other tests cover them.
  *
  *     network.c       delays and failures of the network
  *     net_parcels.c   messages in transit and their acknowledgements
@@ -21,9 +21,11 @@
 #include "wire/post.h"
 
 enum {
-	POSTS = 2 * SIM_PROCESSES, PEERS = 64,
-	SILENT_US = 5000000, /* the default of post_options */
-	RESENT_US = 200000   /* longest time until a message is repeated after a cut or a loss */
+	POSTS = 2 * SIM_PROCESSES,
+	PEERS = 64,
+	SILENT_US = 5000000, /* default value of silence_us in post_options */
+	/* Limit of the time until a message is sent again after a cut or a loss. */
+	RESENT_US = 200000
 };
 
 /* A message in transit. */
@@ -33,38 +35,40 @@ struct parcel {
 	bool lossy, delivered;
 	size_t size;
 	uint8_t *data;
-	int64_t queued_us, arrives_us, acked_us; /* world; INT64_MAX: not known yet */
+	/* On the world's clock; INT64_MAX: not known yet. */
+	int64_t queued_us, arrives_us, acked_us;
 };
 
 struct channel {
-	struct parcel *first, **end; /* sent and not acknowledged */
-	int64_t last_us;             /* arrival of the last message */
-	/* When the channel last made progress: a message was acknowledged, or a first one sent. */
+	struct parcel *first, **end; /* messages that were sent and not acknowledged */
+	int64_t last_us;             /* when the message sent last arrives */
+	/* When the channel last made progress: a message was acknowledged, or a message was sent
+	 * while none was under way. */
 	int64_t moved_us;
 };
 
 struct peer {
-	post_peer_id id; /* 0: free */
+	post_peer_id id; /* number of the peer; 0: the entry is free */
 	struct post *post;
 	struct peer *other; /* the other end of the session; NULL: none */
 	bool dialed, up, known, ephemeral;
 	char address[LINK_ADDRESS_SIZE]; /* the address that was dialed */
 	struct post_peer_info info;
-	/* Numbers of the two ends. A new session with the same two numbers continues the old
-	 * one. */
+	/* Random numbers of the two ends' processes. A new session with the same two numbers
+	 * continues the old session. */
 	uint64_t own_instance, instance;
 	uint32_t process; /* the process at the other end, once the peer is up */
 	bool deferred[POST_CLASSES];
 	struct channel out[POST_CLASSES];
-	struct parcel *lossy;     /* messages in transit to the other end */
-	/* Messages of a dead process in transit to this end, by arrival. */
+	struct parcel *lossy; /* LOSSY messages in transit to the other end */
+	/* Messages in transit to this end from a process that has died, by time of arrival. */
 	struct parcel *left;
 	int64_t since_us;         /* when the session began at this end */
-	int64_t connect_us;       /* when a dialed peer is next tried; INT64_MAX: never */
-	/* Since when the other end is dead or cut off; INT64_MAX: it is not. */
+	int64_t connect_us;       /* when a dialed peer next tries to connect; INT64_MAX: never */
+	/* Since when the other end has been dead or cut off; INT64_MAX: it is neither. */
 	int64_t silent_us;
-	/* When the answer to a probe arrives, and when the probe left, for small and for large
-	 * probes; INT64_MAX: none. */
+	/* Two entries: small probe, large probe. When its answer arrives, and when the probe was
+	 * sent; INT64_MAX: none. */
 	int64_t pong_us[2], ping_us[2];
 };
 
@@ -76,7 +80,8 @@ struct event {
 struct post {
 	uint32_t process;
 	struct post_options options;
-	char bound[LINK_ADDRESS_SIZE]; /* "": it does not listen */
+	/* Address at which the post listens; "": it does not listen. */
+	char bound[LINK_ADDRESS_SIZE];
 	struct peer peers[PEERS];
 	uint16_t uses;
 	struct event events[PEERS];
@@ -92,15 +97,17 @@ struct post {
 struct net {
 	struct post *posts[POSTS];
 	int64_t delay_us[SIM_PROCESSES][SIM_PROCESSES]; /* usual delay in one direction */
-	int64_t cut_us[SIM_PROCESSES][SIM_PROCESSES];   /* until when nothing passes */
-	int64_t narrow_us[SIM_PROCESSES][SIM_PROCESSES]; /* until when only small messages pass */
+	/* End of the time in which nothing passes. */
+	int64_t cut_us[SIM_PROCESSES][SIM_PROCESSES];
+	/* End of the time in which only small messages pass. */
+	int64_t narrow_us[SIM_PROCESSES][SIM_PROCESSES];
 	double loss;
 	uint32_t ports;
 	bool dies_silently[SIM_PROCESSES];
-	bool flips_bit[SIM_PROCESSES]; /* flips a bit in the next suitable tensor that arrives */
+	bool flips_bit[SIM_PROCESSES]; /* a bit flips in the next suitable tensor that arrives */
 };
 
-extern struct net net; /* of the current run, global like sim */
+extern struct net net; /* network of the present run; global like `sim` */
 
 static inline bool net_is_cut(uint32_t a, uint32_t b)
 {
@@ -112,7 +119,7 @@ static inline bool net_is_narrow(uint32_t from, uint32_t to)
 	return net.narrow_us[from][to] > sim.now_us;
 }
 
-/* Converts a time of the world to the clock of the post's process. */
+/* Converts a time on the world's clock to the clock of the post's process. */
 static inline int64_t net_local(const struct post *p, int64_t world_us)
 {
 	return world_us == INT64_MAX ? INT64_MAX :
@@ -129,45 +136,47 @@ static inline int64_t net_delay(const struct peer *from)
 
 void net_parcel_free(struct parcel *x); /* NULL is allowed */
 void net_list_free(struct parcel **list);
-/* Makes an unsent message from a copy of the parts. */
+/* Makes a message from a copy of the parts. The message is not sent yet. */
 struct parcel *net_parcel_new(const struct post_part *parts, size_t n);
-/* Returns the bytes that were sent to the peer and are not acknowledged, in all classes. */
+/* Returns the number of bytes to the peer that are not acknowledged, in all classes. */
 size_t net_retained_bytes(const struct peer *r);
-/* Decides when a message arrives: after the earlier ones of its class and after the end of a cut.
+/* Sets when a message arrives: after the earlier messages of its class, and after the end of a cut.
  * Without a session the message waits. */
 void net_dispatch(struct peer *from, struct parcel *x);
-/* Takes back all messages in transit from this end. Delivered ones stay delivered, but their
+/* Loses all messages in transit from this end. Delivered messages stay delivered, but their
  * acknowledgements are lost. */
 void net_lose_parcels(struct peer *from);
 /* Drops all messages to the peer and returns their number. */
 uint64_t net_drop_parcels(struct peer *r);
-/* Keeps the messages that have left a dying process: those of each class up to a random time. */
+/* For a dying process: keeps those messages that were sent before it died. In each class these are
+ * the messages that arrive up to a random time. */
 void net_leave_parcels(struct peer *from);
-/* Returns the message that arrives first at a post, and its peer. *of becomes the place in a list
- * from which the caller removes it, or NULL if the sender keeps it. NULL: no message. */
+/* Returns the message that arrives first at a post, and its peer; NULL: none is in transit. If the
+ * message is in a list from which the caller must remove it, *of points to its pointer there. *of
+ * is NULL if the sender keeps the message. */
 struct parcel *net_first_to_come(struct post *p, struct peer **to, struct parcel ***of);
-/* Frees the messages that are acknowledged by now. */
+/* Frees the messages whose acknowledgement has arrived by now. */
 void net_take_acks(struct peer *r);
 
 /* ---- net_sessions.c ---- */
 
-/* Ends the session at both ends, if there is one. */
+/* Ends the peer's session at both ends, if there is one. */
 void net_unjoin(struct peer *r);
-/* Reports to the post that the peer is down, if it was up. */
+/* If the peer was up, gives its post a POST_DOWN event. */
 void net_go_down(struct peer *r, enum link_reason reason);
-/* Schedules the next attempt of a dialed peer to connect. */
+/* Schedules the next attempt of a dialed peer to connect, in_us from now. */
 void net_connect_soon(struct peer *r, int64_t in_us);
 /* Returns the post that listens at an address; NULL: none. */
 struct post *net_listener_at(const char *address);
-/* Returns NULL if the post has no such peer. */
+/* Returns the peer with this number; NULL: the post has none. */
 struct peer *net_peer_find(const struct post *p, post_peer_id id);
-/* Returns NULL if there is no room. */
+/* Makes a peer; NULL: there is no room. */
 struct peer *net_peer_new(struct post *p, bool dialed);
-/* Frees the messages to the peer, too. */
+/* Frees the peer and the messages to it. */
 void net_peer_free(struct peer *r);
-/* Does the work that is due: acknowledgements, silence, attempts to connect. */
+/* Does the peer's work that is due: acknowledgements, silence, attempts to connect. */
 void net_tick_peer(struct peer *r);
-/* Disconnects peers whose key was expelled. */
+/* Ends the sessions of peers whose key was removed from the list. */
 void net_look_at_keys(struct post *p);
 
 #endif

@@ -1,4 +1,5 @@
-/* Messages in transit: when they arrive, when they are acknowledged, and which are lost. */
+/* net_parcels.c - messages in transit: when they arrive, when they are acknowledged, and which are
+ * lost. */
 #include <stdlib.h>
 #include <string.h>
 

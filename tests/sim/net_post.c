@@ -1,4 +1,4 @@
-/* The functions of wire/post.h over the simulated network. */
+/* net_post.c - implements the functions of wire/post.h over the simulated network. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +90,7 @@ int post_forget(struct post *p, post_peer_id id)
 		return -ENOENT;
 	if (s) {
 		net_unjoin(r);
-		if (s->dialed) { /* the other end learns that its session is unknown here */
+		if (s->dialed) { /* the dialer learns that the listener does not know the session */
 			net_go_down(s, LINK_UNKNOWN_SESSION);
 			net_connect_soon(s, sim_draw(1000, 100000));
 		}
@@ -198,7 +198,7 @@ int post_send(struct post *p, post_peer_id id, const struct post_part *parts, si
 	return 0;
 }
 
-/* Copies the borrowed bytes, and releases them at once. */
+/* Copies the borrowed bytes and releases them at once, because the simulation borrows nothing. */
 int post_lend(struct post *p, post_peer_id id, const struct post_part *head,
 	      const struct post_loan *loan, enum post_flags class, int64_t now_us)
 {
@@ -273,18 +273,19 @@ static bool next_event(struct post *p, struct post_message *out)
 	return false;
 }
 
-/* Returns true if the messages differ from test to test: they describe a machine, or have the path
- * of a file or the time of its last change. */
+/* Returns true if messages of this type differ on each machine or in each test. They describe a
+ * machine, or contain a path or a file's modification time. Their bytes are therefore not part of
+ * the trace's hash. */
 static bool is_of_machine(enum msg_type type)
 {
 	return type == MSG_HELLO || type == MSG_HEARTBEAT || type == MSG_WELCOME ||
 	       type == MSG_LOG || type == MSG_FILE_PART;
 }
 
-/* Adds a delivered message to the trace. */
+/* Adds a message that is being delivered to the trace. */
 static void note_parcel(const struct post *p, const struct peer *from, const struct parcel *x)
 {
-	/* The type is at this place in the envelope of wire/msg.c. */
+	/* Bytes 4 and 5 of the envelope are the type (wire/msg.c). */
 	enum msg_type type = (enum msg_type)(x->size >= 8 ? x->data[4] | x->data[5] << 8 : 0);
 
 	sim.delivered++;
@@ -305,7 +306,7 @@ static void deliver(struct post *p, struct peer *to, struct parcel *x, struct pa
 		*of = x->next;
 		p->lent = x->data;
 		free(x);
-	} else { /* the sender keeps the message until it is acknowledged */
+	} else { /* the sender keeps the message until it gets the acknowledgement */
 		p->lent = alloc_copy(x->data, x->size);
 		x->delivered = true;
 		x->acked_us = sim.now_us + sim_delay(net_delay(to));
@@ -358,7 +359,7 @@ void post_release(struct post_message *m)
 
 int post_join(struct post *p, struct post_message *m)
 {
-	(void)p, (void)m; /* messages of the simulation are whole */
+	(void)p, (void)m; /* nothing to join: simulated messages are never in pieces */
 	return 0;
 }
 
@@ -372,7 +373,7 @@ int post_defer(struct post *p, post_peer_id id, enum post_class class, bool defe
 	return 0;
 }
 
-/* ---- looking ---- */
+/* ---- information ---- */
 
 int post_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 {
@@ -384,7 +385,7 @@ int post_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 	net_take_acks(r);
 	if (r->other && !net_is_cut(p->process, r->process) &&
 	    sim.processes[r->process].asleep_us <= sim.now_us) {
-		/* Between keep-alives the other end may have sent nothing. */
+		/* The other end is only certain to have sent its keep-alive frames. */
 		alive_us = net_local(p, sim.now_us - sim.now_us % KEEP_ALIVE_US);
 		if (alive_us > r->info.heard_us && sim.now_us - r->since_us > KEEP_ALIVE_US)
 			r->info.heard_us = alive_us;
@@ -394,7 +395,9 @@ int post_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 	out->up = r->up;
 	out->stalled_us = 0;
 	for (int k = 0; k < POST_CLASSES; k++) {
-		if (r->other && r->other->deferred[k]) /* the other end acknowledges nothing new */
+		/* The other end refuses this class now, so the channel does not count as
+		 * stalled. */
+		if (r->other && r->other->deferred[k])
 			r->out[k].moved_us = sim.now_us;
 		if (r->out[k].first &&
 		    (!out->stalled_us || net_local(p, r->out[k].moved_us) < out->stalled_us))

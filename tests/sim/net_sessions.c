@@ -1,10 +1,10 @@
-/* Connections between posts: how they begin, end and continue. */
+/* net_sessions.c - sessions between posts: how they begin, end and continue. */
 #include <stdio.h>
 #include <string.h>
 
 #include "tests/sim/net.h"
 
-/* Adds an event that post_receive returns at this time. */
+/* Adds an event that post_receive gives from this time on. */
 static void add_event(struct post *p, struct post_message m, int64_t at_us)
 {
 	if (p->n_events == PEERS)
@@ -91,8 +91,8 @@ void net_peer_free(struct peer *r)
 	r->id = 0;
 }
 
-/* Returns the listening post's peer for a dialing one. A key has one peer, except that every
- * console has its own. */
+/* Returns the listening post's peer for a dialing post. Each key has one peer, but each console has
+ * a peer of its own. */
 static struct peer *listening_peer(struct post *p, const struct keys_entry *e, uint64_t instance)
 {
 	bool many =
@@ -108,7 +108,7 @@ static struct peer *listening_peer(struct post *p, const struct keys_entry *e, u
 	return net_peer_new(p, false);
 }
 
-/* Begins a session at one of its ends. */
+/* Begins a session at one end. */
 static void begin_session(struct peer *r, uint64_t instance, uint32_t process, bool same,
 			  int64_t at_us)
 {
@@ -136,8 +136,7 @@ static void begin_session(struct peer *r, uint64_t instance, uint32_t process, b
 			  at_us);
 }
 
-/* Acknowledges the messages that were delivered in the previous session and sends the others
- * again. */
+/* Acknowledges the messages that the previous session has delivered, and sends the others again. */
 static void send_again(struct peer *r)
 {
 	for (int k = 0; k < POST_CLASSES; k++)

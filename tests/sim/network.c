@@ -1,4 +1,5 @@
-/* Delays and failures of the simulated network: losses, cuts, resets, deaths. */
+/* network.c - delays and failures of the simulated network: losses, cuts, resets, deaths of
+ * processes. */
 #include <string.h>
 
 #include "tests/sim/net.h"

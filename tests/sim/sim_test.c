@@ -1,7 +1,9 @@
-/* Runs thousands of simulated clusters, each from a seed (sim.h). SIM_SEEDS is their number (100)
- * and SIM_FROM the first seed (1). The test ends after SIM_FAILURES failed runs (10). SIM_SEED=N
- * prints the trace of a single run, and SIM_LOG=1 adds the logs of its programs. Exit status 1: a
- * check failed, or SEEDS runs or more had too few changes of stages. */
+/* sim_test.c - simulates many clusters, each from a seed (sim.h).
+ *
+ * Environment variables: SIM_SEEDS is the number of seeds (100), SIM_FROM the first seed (1). The
+ * test ends after SIM_FAILURES failed runs (10). SIM_SEED=N prints the trace of a single run, and
+ * SIM_LOG=1 adds the logs of its programs. Exit status 1: a check failed, or in at least SEEDS runs
+ * there were too few changes of stages. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -48,7 +50,8 @@ static int run_one(struct ground *g, uint64_t seed)
 	return o.wrong[0] != 0;
 }
 
-/* Returns true if a batch of seeds hardly reaches what only some of them are drawn for. */
+/* Returns true if many seeds gave so few changes of stages that the test hardly covers them. A
+ * single seed may have none. */
 static bool is_too_narrow(const struct outcome *sum, uint64_t seeds)
 {
 	return seeds >= SEEDS && (sum->recuts < seeds / 5 || sum->exchanged < seeds / 10 ||

@@ -1,8 +1,9 @@
-/* Replaces agent/shared/worker.c and the planner's thread. A job runs in the caller, with a
- * clock of its own, and its result is returned when the simulated time has come. Half of the jobs
- * run when they are taken, and the others when they are collected; the seed decides. A caller that
- * frees or changes what a running job uses, or reads a result too early, therefore fails in some
- * of the runs (AddressSanitizer, or another result). */
+/* threads.c - replaces agent/shared/worker.c and the planner's thread. The caller's thread runs the
+ * job, with a clock of the job's own. The caller gets the result when the simulated time has come.
+ *
+ * The seed decides when a job runs: half of the jobs run when they begin, the others when their
+ * result is collected. A caller may wrongly free or change what a running job uses, or read a
+ * result too early. In some of the runs AddressSanitizer then fails, or the result differs. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -10,11 +11,13 @@
 #include "tests/sim/sim.h"
 
 enum {
-	TASK_US = 1000,        /* usual length of a job */
-	LONG_US = 1000000,     /* a job of this length varies little */
-	JOB_LOOKS = 2,         /* looks of most jobs at the clock: at their begin and their end */
-	LOOK_US = 10000,       /* between two looks of the planner at its clock */
-	NOBODY = SIM_PROCESSES /* no process */
+	TASK_US = 1000, /* usual length of a job */
+	/* A job of this usual length or more takes at most 1.5 times as long. */
+	LONG_US = 1000000,
+	/* Most jobs read the clock twice: at their beginning and at their end. */
+	JOB_LOOKS = 2,
+	LOOK_US = 10000,       /* time between two readings of the clock by the planner */
+	NOBODY = SIM_PROCESSES /* number that no process has */
 };
 
 static struct {
@@ -22,7 +25,8 @@ static struct {
 	void *context;
 } pace;
 
-/* The planner's budget is CPU time, which advances at each look. */
+/* Replaces clock_gettime in the planner, whose budget is CPU time. Each reading advances the
+ * clock. */
 static int planner_time(struct timespec *t)
 {
 	int64_t us = sim.now_us + sim.ahead_us;
@@ -33,7 +37,8 @@ static int planner_time(struct timespec *t)
 	return 0;
 }
 
-/* The real planner without its thread. The functions of its header are defined below. */
+/* Includes the real planner, but renames the functions of its header. The functions below replace
+ * them and use no thread. */
 #include "controller/planning/planner.h"
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
@@ -58,8 +63,9 @@ static int planner_time(struct timespec *t)
 /* ---- jobs of workers and planners ---- */
 
 struct due {
-	uint32_t process; /* NOBODY: free */
-	int64_t at_us;    /* world; INT64_MAX: nothing is in progress */
+	uint32_t process; /* process of the job; NOBODY: the entry is free */
+	/* When a job ends, on the world's clock; INT64_MAX: no job is under way. */
+	int64_t at_us;
 };
 
 enum { DUES = 8 * SIM_PROCESSES };
@@ -94,14 +100,15 @@ static void due_free(struct due *d)
 	*d = (struct due){ NOBODY, INT64_MAX };
 }
 
-/* Lets the process's clock begin at this time of the world and advance at each look. */
+/* Starts the clock of a job at this time of the world. Each reading then advances it by step_us. */
 static void clock_begin(int64_t world_us, int64_t step_us)
 {
 	sim.ahead_us = world_us - sim.now_us;
 	sim.step_us = step_us;
 }
 
-/* Returns the time that the clock has reached, and lets the clock follow the world's again. */
+/* Ends the clock of a job and returns its last time. The clock then follows the world's clock
+ * again. */
 static int64_t clock_end(void)
 {
 	int64_t at_us = sim.now_us + sim.ahead_us;
@@ -124,7 +131,7 @@ int64_t threads_due_us(uint32_t process)
 
 struct worker {
 	struct due *due;
-	void *job; /* NULL: idle */
+	void *job; /* the job that was begun and not collected; NULL: none */
 	void (*does)(void *context, void *job); /* NULL: the job has run */
 	void *context;
 	int64_t began_us, step_us;
@@ -141,7 +148,7 @@ int worker_new(struct worker **out, const char *name, struct error *err)
 	return 0;
 }
 
-/* Runs the job. Its clock begins when the job was taken. */
+/* Runs the job. Its clock starts at the time when worker_start was called. */
 static void run_job(struct worker *w)
 {
 	clock_begin(w->began_us, w->step_us);
@@ -150,7 +157,7 @@ static void run_job(struct worker *w)
 	w->due->at_us = clock_end();
 }
 
-/* The real worker waits for the end of its job. */
+/* Runs a job that has not run, because the real worker waits for the end of its job. */
 void worker_free(struct worker *w)
 {
 	if (!w)
@@ -176,7 +183,8 @@ void worker_start(struct worker *w, void (*does)(void *context, void *job), void
 	w->context = context;
 	w->job = job;
 	w->began_us = sim.now_us;
-	/* A tail of sim_delay's would make a long job one that does not end. */
+	/* sim_delay sometimes adds up to twenty times the usual length. A long job would then seem
+	 * never to end. */
 	w->step_us = usual_us < LONG_US ? sim_delay(usual_us)
 					: sim_draw(usual_us / 2, usual_us * 3 / 2);
 	w->due->at_us = w->began_us + JOB_LOOKS * w->step_us;
@@ -194,7 +202,7 @@ void *worker_finished(struct worker *w)
 	void *job = w->job;
 
 	if (job && w->does && w->due->at_us <= sim.now_us)
-		run_job(w); /* it may have taken longer than expected */
+		run_job(w); /* the job may take longer than at_us allows for */
 	if (!job || w->due->at_us > sim.now_us)
 		return NULL;
 	w->job = NULL;
@@ -207,16 +215,18 @@ void *worker_finished(struct worker *w)
 struct answer {
 	struct planner_job *job;
 	bool is_found;   /* the search has run */
-	int64_t from_us; /* world: when the request arrived */
-	int64_t at_us;   /* world: when the answer is taken; before the search: when it runs */
+	int64_t from_us; /* when the request arrived, on the world's clock */
+	/* After the search: when the answer may be taken. Before: when the search runs. On the
+	 * world's clock. */
+	int64_t at_us;
 	struct answer *next;
 };
 
-/* It contains a real planner, for run_request(). */
+/* Begins with a real planner, which run_request() needs. */
 struct sim_planner {
 	struct planner real;
 	struct due *due;
-	struct answer *answers; /* oldest first */
+	struct answer *answers; /* requests and answers, the oldest first */
 	int64_t free_us;        /* when the last search ended */
 };
 
@@ -264,8 +274,8 @@ int planner_fd(const struct planner *p)
 	return -1;
 }
 
-/* Draws an allocation for each phase. The best allocations of so few nodes seldom differ, and their
- * search would take longer than the short run. */
+/* Draws an allocation of the nodes for each phase. A real search would take longer than the short
+ * run, and its allocations would seldom differ between phases. */
 static void draw_phases(struct planner_job *j)
 {
 	struct planned *a = j->answer;
@@ -284,7 +294,7 @@ static void draw_phases(struct planner_job *j)
 	}
 }
 
-/* Searches for the oldest request. */
+/* Runs the search for a request, after the previous search has ended. */
 static void search(struct sim_planner *p, struct answer *a)
 {
 	int64_t from_us = p->free_us > a->from_us ? p->free_us : a->from_us;

@@ -1,5 +1,5 @@
-/* The functions of wire/bandwidth/packet_train.h, if UDP does not pass between processes. Links are
- * then measured without trains of packets. */
+/* train.c - implements wire/bandwidth/packet_train.h as if a firewall blocked UDP. Links are
+ * therefore measured without trains of packets. */
 #include <errno.h>
 #include <string.h>
 

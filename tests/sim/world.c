@@ -1,5 +1,5 @@
-/* Runs the processes of a simulated cluster in the order of their clocks, with failures and the
- * operator's commands among them (mishaps.c). */
+/* world.c - runs the processes of a simulated cluster in the order of their next turns, and the
+ * mishaps (mishaps.c) in between. */
 #include "tests/sim/world.h"
 
 #include <inttypes.h>
@@ -14,10 +14,10 @@
 #include "tests/sim/world_private.h"
 
 enum {
-	TURN_US = 100,          /* usual delay from a reason for a turn to the turn */
-	IDLE_US = 1000000,      /* the longest wait of an agent's main loop */
-	/* The run must end within this time after its last mishap, and with a large model within
-	 * so many steps for each iteration more. */
+	TURN_US = 100,     /* usual delay until a process with something to do gets its turn */
+	IDLE_US = 1000000, /* longest time between two turns of a process */
+	/* Time limit for the end of the run, counted from its last mishap. With long steps,
+	 * PATIENCE_STEPS steps for each iteration are added. */
 	PATIENCE_US = 120000000,
 	PATIENCE_STEPS = 10
 };
@@ -88,8 +88,9 @@ static void draw_world(struct world *w, uint64_t seed)
 	     n > 0; n--)
 		mishap_draw_recut(w, &w->mishaps[w->n_mishaps++]);
 	for (uint32_t i = 0; seed % 10 == 4 && i < w->n_mishaps; i++) {
-		w->mishaps[i].kind = DRAIN; /* checks_turn then judges repeated tasks */
-		w->mishaps[i].a %= w->n_agents; /* the controller may have been drawn to sleep */
+		w->mishaps[i].kind = DRAIN; /* checks_turn then fails if a task runs again */
+		/* A mishap of the controller becomes one of an agent. */
+		w->mishaps[i].a %= w->n_agents;
 	}
 	snprintf(w->join, sizeof(w->join), "tcp://10.0.1.1:7000");
 	for (uint32_t i = 0; i < SIM_PROCESSES; i++) {
@@ -99,11 +100,12 @@ static void draw_world(struct world *w, uint64_t seed)
 			w->start_us[i] = sim_draw(0, 300000);
 		w->job_us[i] = sim_draw(200, 3000);
 	}
-	if (seed % 5 == 2) /* as with a large model, longer than the detector of stalls looks */
+	/* A large model: a step takes longer than the stall detector's patience. */
+	if (seed % 5 == 2)
 		w->step_us = 600000;
-	if (seed % 10 == 7) /* as long as a copy waits for a sum */
+	if (seed % 10 == 7) /* storing a copy takes as long as a standby copy waits for a sum */
 		w->store_us = 3000000;
-	if (seed % 10 == 2) /* no mishaps: checks_turn then judges late steps */
+	if (seed % 10 == 2) /* no mishaps: checks_turn then fails if an agent misses a commit */
 		w->n_mishaps = 0;
 	sim_note("%u agents, %u iterations, %s%s%s%s%s, %u mishaps, delays of %" PRId64
 		 " us, loss %g",
@@ -135,7 +137,7 @@ static void start_agent(struct world *w, uint32_t i)
 				   .device = "cpu",
 				   .node = (int32_t)i,
 				   .orphan_s = 300,
-				   .notice_s = 1000, /* longer than the run */
+				   .notice_s = 1000, /* longer than any run */
 				   .stuck_s = 30,
 				   .piece_bytes = 256,
 				   .threads_from_bytes = 1,
@@ -217,7 +219,7 @@ static void turn_agent(struct world *w, uint32_t i)
 	}
 }
 
-/* Counts the exchanges of stages that took place. */
+/* Counts exchanges of stages that the controller has completed. */
 static void count_exchange(struct world *w)
 {
 	const struct phase_targets *t = &w->controller->planning.targets;
@@ -240,10 +242,11 @@ static void turn_controller(struct world *w)
 	checks_turn(w);
 	if (!controller_process_over(w->controller, &status))
 		return;
-	if (w->controller->run.ending.restarts) { /* with other stages */
+	/* The controller must restart with other stages. */
+	if (w->controller->run.ending.restarts) {
 		w->out->rewinds += w->controller->run.record.n_rewinds;
 		world_end_process(w, CONTROLLER, false);
-		if (sim_chance(0.2)) /* the controller dies before it has cut the model */
+		if (sim_chance(0.2)) /* it dies before it has cut the model, and returns later */
 			w->start_us[CONTROLLER] = sim.now_us + sim_draw(10000, 4000000);
 		else
 			start_process(w, CONTROLLER);
@@ -254,7 +257,7 @@ static void turn_controller(struct world *w)
 	w->over = true;
 }
 
-/* Schedules the next turn of a process: when it has something to do, and a moment later. */
+/* Schedules the next turn of a process, a moment after it has something to do. */
 static void await_next(struct world *w, uint32_t i)
 {
 	int64_t at_us = i == CONTROLLER ? controller_process_deadline_us(w->controller) :
@@ -284,14 +287,14 @@ static void take_turn(struct world *w, uint32_t i)
 
 /* ---- the main loop ---- */
 
-/* Returns true if the run should have ended. */
+/* Returns true if the time limit for the end of the run has passed. */
 static bool is_late(const struct world *w)
 {
 	return sim.now_us - w->calm_us > PATIENCE_US + w->iterations * PATIENCE_STEPS * w->step_us;
 }
 
-/* Returns the next thing to do and sets *at_us to its time. With n processes, the result is i for
- * the turn of process i, n + i for its start, and 2 n + i for mishap i. */
+/* Returns the event that comes first and sets *at_us to its time. With n processes, the result is i
+ * for a turn of process i, n + i for a start of process i, and 2 n + i for mishap i. */
 static uint32_t next_thing(const struct world *w, int64_t *at_us)
 {
 	uint32_t next = UINT32_MAX;

@@ -1,4 +1,4 @@
-/* world.h - one simulated run: its cluster, its failures and the checks at its end. */
+/* world.h - one simulated run: its cluster, its mishaps and its checks. */
 #ifndef TESTS_SIM_WORLD_H
 #define TESTS_SIM_WORLD_H
 
@@ -8,20 +8,22 @@
 struct ground; /* ground.h */
 
 struct outcome {
-	char wrong[600];   /* the check that failed; "": none */
+	char wrong[600];   /* the first check that failed; "": none */
 	uint64_t hash;     /* hash of the trace */
-	uint64_t delivered; /* messages */
+	uint64_t delivered; /* number of messages that were delivered */
 	uint64_t commits;
-	/* failures and commands */
+	/* Numbers of failures and of commands. */
 	uint32_t kills, drains, takeovers, cuts, narrows, resets, sleeps, flips, acts;
-	uint32_t rewinds;  /* restores of a checkpoint */
-	uint32_t recuts;   /* how often the model was cut into other stages */
-	uint32_t stacked;  /* commits with which stages started from trained stages */
-	uint32_t exchanged; /* exchanges of stages at a phase of the skip schedule */
+	uint32_t rewinds; /* number of restores of a checkpoint */
+	uint32_t recuts;  /* number of times that the model was cut into other stages */
+	/* Number of commits in which untrained stages took the weights of trained stages. */
+	uint32_t stacked;
+	/* Number of times that nodes exchanged stages at a phase of the skip schedule. */
+	uint32_t exchanged;
 	double lasted_s;
 };
 
-/* Runs a seed, and prints its trace if `prints` is true. */
+/* Simulates the run of a seed. prints: prints its trace. */
 void world_run(struct ground *g, uint64_t seed, bool prints, struct outcome *out);
 
 #endif

@@ -1,6 +1,6 @@
-/* Reads the nodes and links of a test bed from a cluster description or from the measured regions,
- * and adds the controller to them. A test bed can also write its current state as such a
- * description. */
+/* map.c - reads the nodes and links of a test bed from a cluster description, or makes them from
+ * the measured regions, and adds the controller. It can also write the present state of a test bed
+ * as such a description. */
 #include "tests/wan/map.h"
 
 #include <errno.h>
@@ -18,10 +18,10 @@
 static const double near_latency_s = 0.0005, near_bytes_per_s = 1.25e9;
 
 struct map {
-	uint32_t n;                    /* nodes and the controller */
-	json_t *cluster;               /* without delays */
-	const char **place;            /* (n) borrowed from cluster */
-	double *latency_s, *bandwidth; /* (n, n); < 0: no link */
+	uint32_t n;                    /* number of nodes, the controller included */
+	json_t *cluster;               /* the cluster description, without delays */
+	const char **place;            /* (n) place of each node; borrowed from `cluster` */
+	double *latency_s, *bandwidth; /* (n, n), from row to column; negative: no link */
 };
 
 static size_t index_of(const struct map *m, uint32_t from, uint32_t to)
@@ -35,8 +35,8 @@ static void set_link(struct map *m, uint32_t from, uint32_t to, double latency_s
 	m->bandwidth[index_of(m, from, to)] = bandwidth;
 }
 
-/* Allocates the matrices for the nodes and the controller, without any link, and places the
- * controller. */
+/* Allocates the tables for the nodes and the controller, without any link. Sets the controller's
+ * place. */
 static int make_room(struct map *m, const struct map_request *q, struct error *err)
 {
 	const json_t *nodes = json_object_get(m->cluster, "nodes");
@@ -59,7 +59,7 @@ static int make_room(struct map *m, const struct map_request *q, struct error *e
 	return 0;
 }
 
-/* ---- a cluster description ---- */
+/* ---- from a cluster description ---- */
 
 static double matrix_at(const json_t *links, const char *key, uint32_t i, uint32_t j)
 {
@@ -68,9 +68,9 @@ static double matrix_at(const json_t *links, const char *key, uint32_t i, uint32
 	return json_is_number(v) ? json_number_value(v) : -1;
 }
 
-/* The controller gets the links of the first node in its place. Between the controller and this
- * node it gets the link of that node to another one in the same place, or else the link of a local
- * network. */
+/* Gives the controller the same links as the first node in its place. The link between these two is
+ * copied from a link between that node and another node in the place. Without such a node, it is
+ * the link of a local network. */
 static int place_controller(struct map *m, struct error *err)
 {
 	uint32_t c = m->n - 1, like = 0, other;
@@ -130,7 +130,7 @@ static int read_cluster(struct map *m, const struct map_request *q, struct error
 	return rc == 0 ? 0 : error_prefix(err, rc, "%s", q->cluster);
 }
 
-/* ---- the regions ---- */
+/* ---- from the measured regions ---- */
 
 static int regions_text(const struct regions *r, const struct map_request *q, char **text,
 			struct error *err)

@@ -1,5 +1,5 @@
-/* Parses and executes the commands that change a running test bed. A command is first checked
- * completely and then executed, so a mistake changes nothing. */
+/* orders.c - parses and executes the commands that change a running test bed. A command is checked
+ * completely before it is executed, so a wrong command changes nothing. */
 #include "tests/wan/orders.h"
 
 #include <errno.h>
@@ -54,7 +54,7 @@ struct change {
 	double value;
 };
 
-/* A command that is being executed. */
+/* A command under way. */
 struct order {
 	const struct map *map;
 	struct traffic *traffic;
@@ -97,7 +97,8 @@ static int read_value(const struct word *w, const char *text, double *out, struc
 	return 0;
 }
 
-/* Reads the words from `at` on as changes of nodes or of links. There must be at least one. */
+/* Parses the words from number `at` on as changes, of nodes or of links. At least one change is
+ * required. */
 static int read_changes(struct order *o, int at, bool of_nodes, struct error *err)
 {
 	char known[200] = "";
@@ -149,7 +150,7 @@ static void change_link(struct traffic_link *l, const struct traffic_link *initi
 	}
 }
 
-/* Changes the selected links. A link that the description does not have stays absent. */
+/* Changes the selected links. A link that the map does not have stays absent. */
 static int change_links(const struct order *o, struct error *err)
 {
 	uint32_t n = map_nodes(o->map);

@@ -1,4 +1,4 @@
-/* orders.h - commands for a running test bed. A command is a line of words:
+/* orders.h - the commands that change a running test bed. A command is a line of words:
  *
  *     link FROM TO SETTING...    changes each directed link from FROM to TO
  *     all SETTING...             changes every link
@@ -26,26 +26,28 @@
 #include "tests/wan/traffic.h"
 
 struct orders_start {
-	double loss, jitter;                     /* values of all links */
-	double up_bytes_per_s, down_bytes_per_s; /* of all nodes; 0: no limit */
+	double loss, jitter; /* loss and jitter of every link at the start */
+	/* Limits of every node at the start; 0: no limit. */
+	double up_bytes_per_s, down_bytes_per_s;
 };
 
 /* Sets all links and nodes to their state at the start. */
 void orders_reset(const struct map *m, struct traffic *t, const struct orders_start *start);
 
 struct orders_counts {
-	uint64_t delivered; /* packets, by the router */
-	double late_sum_s, late_max_s; /* their delays beyond the due time */
-	uint64_t strays;    /* packets to an unknown address, or not IPv4 */
-	uint64_t refused;   /* packets that the receiver's kernel refused */
+	uint64_t delivered; /* number of packets that the router has delivered */
+	/* Sum and maximum of the time by which the router delivered packets too late. */
+	double late_sum_s, late_max_s;
+	uint64_t strays;  /* number of packets that were not IPv4, or for an unknown address */
+	uint64_t refused; /* number of packets that the receiver's kernel refused */
 };
 
-/* Executes a line, completely or not at all, and writes the answer to `reply`. -EINVAL: the message
- * says what was expected. */
+/* Executes a command completely or not at all, and writes the answer to `reply`. -EINVAL: the error
+ * tells what was expected. */
 int orders_do(const struct map *m, struct traffic *t, const struct orders_start *start,
 	      const struct orders_counts *counts, const char *line, FILE *reply, struct error *err);
 
-/* Prints a line for each node: number, address, place. The controller is the last. */
+/* Writes a line with number, address and place for each node. The controller is the last. */
 void orders_nodes(const struct map *m, FILE *reply);
 
 #endif

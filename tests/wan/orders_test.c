@@ -1,5 +1,5 @@
-/* A command changes the named links and nodes and nothing else. The printed cluster can be read
- * again. */
+/* Tests that a command changes the named links or nodes and nothing else, and that the printed
+ * cluster can be read again. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -111,7 +111,7 @@ TEST(regions_are_as_published)
 	}
 	assert_true(traffic_node(b.traffic, 3)->up_bytes_per_s == 3e6);
 	regions_free(r);
-	/* The controller reads the description of this network. */
+	/* The controller must be able to read the printed cluster. */
 	text = execute(&b, "cluster");
 	write_text(path, text);
 	free(text);
@@ -121,7 +121,7 @@ TEST(regions_are_as_published)
 	close_bed(&b);
 }
 
-/* The least bandwidth is that of the real network. */
+/* The least bandwidth applies before the division, so it is a bandwidth of the real network. */
 TEST(a_rehearsal_has_a_part_of_the_bandwidths)
 {
 	struct map_request q = { .regions = "deploy/regions.json", .n_nodes = 20,
@@ -165,7 +165,7 @@ TEST(a_link_is_directed)
 	close_bed(&b);
 }
 
-/* Nodes 0 and 12, and the controller, are in Australia; 1 and 13 in Belgium. */
+/* Nodes 0 and 12 and the controller are in Australia, nodes 1 and 13 in Belgium. */
 TEST(a_place_names_all_nodes_there)
 {
 	struct bed b = open_regions(14);
@@ -240,7 +240,7 @@ TEST(stats_show_links_with_traffic)
 	close_bed(&b);
 }
 
-/* Three nodes, two of them at B, no link from 2 to 0. */
+/* Three nodes, of which 1 and 2 are in place B. There is no link from node 2 to node 0. */
 #define TIMES ",\"forward_s\":1,\"backward_s\":2,\"loss_s\":0.5,\"memory\":4}"
 static const char three[] =
 	"{\"format\":\"skippipe.cluster/1\",\"name\":\"three\",\"stages\":[1,2],\"nodes\":["
@@ -257,8 +257,8 @@ static void expect_link(struct bed *b, uint32_t i, uint32_t j, double latency_s,
 	assert_true(traffic_link(b->traffic, i, j)->bandwidth_bytes_per_s == bytes_per_s);
 }
 
-/* The controller at B has the links of node 1, and its link to node 1 is that between 1 and 2. The
- * printed cluster contains the changes. */
+/* The controller in place B must get the links of node 1. Its link to node 1 must be that between
+ * nodes 1 and 2. The printed cluster must contain the changes. */
 TEST(a_cluster_is_read_and_written)
 {
 	char path[64], *text;

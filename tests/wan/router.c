@@ -1,8 +1,9 @@
-/* wan_router: a wide-area network on one machine. It connects network namespaces, one for each
- * node, by TUN devices. Between them packets are delayed and lost as the description says
- * (traffic.h). Both ends use the kernel's own TCP. docs/testbed.md describes the use.
+/* router.c - the program wan_router, which emulates a wide-area network on one machine. Each node
+ * has a network namespace, and TUN devices connect the namespaces to this program. The program
+ * delays and loses the packets between nodes as the map describes (traffic.h). Both ends use the
+ * kernel's own TCP. docs/testbed.md describes the use.
  *
- * A single thread delivers the packets that are due, takes the packets of the nodes and executes
+ * A single thread delivers the packets that are due, reads packets from the nodes, and executes
  * commands.
  */
 #include <errno.h>
@@ -63,11 +64,12 @@ static const char usage[] =
 
 enum {
 	NOT_PERMITTED = 77,
-	GRAIN_NS = 50000,    /* the shortest sleep */
-	READS = 64,          /* packets of one node in a turn */
-	DELIVERIES = 256,    /* packets in a turn */
+	GRAIN_NS = 50000, /* shortest time for which the router sleeps */
+	READS = 64,       /* limit of the packets that are read from one node in a turn */
+	DELIVERIES = 256, /* limit of the packets that are delivered in a turn */
 	EVENTS = 64,
-	REPLY_MAX = 64 << 20 /* bytes of an answer, which the kernel keeps until it is read */
+	/* Limit of an answer in bytes; the kernel stores an answer until it is read. */
+	REPLY_MAX = 64 << 20
 };
 
 struct options {
@@ -84,7 +86,7 @@ struct router {
 	struct map *map;
 	struct traffic *traffic;
 	struct orders_counts counts;
-	int *tuns; /* (map_nodes) */
+	int *tuns; /* (map_nodes) descriptors of the TUN devices */
 	int epoll, control, signals;
 };
 
@@ -113,7 +115,7 @@ static const struct option longs[] = {
 	{ "help", 0, NULL, O_HELP }, { NULL, 0, NULL, 0 }
 };
 
-/* Reads at most max_n numbers with commas between them, each from min to max. */
+/* Reads at most max_n numbers, separated by commas. Each must be from min to max. */
 static int read_numbers(const char *name, const char *text, double min, double max, double *out,
 			int max_n, int *n, struct error *err)
 {
@@ -226,7 +228,7 @@ static int check_options(struct options *o, struct error *err)
 	return 0;
 }
 
-/* Returns 1 if it has printed the usage because of --help. */
+/* Reads the command line. Returns 1 if --help was given and the usage was printed. */
 static int read_options(struct options *o, int argc, char **argv, struct error *err)
 {
 	int option, at = 0, rc;
@@ -265,7 +267,8 @@ static int watch(struct router *r, int fd, uint64_t source, struct error *err)
 		       : error_set(err, -errno, "epoll: %s", strerror(errno));
 }
 
-/* The sources of events beside the nodes. An operator's connection is OPERATOR + its fd. */
+/* Numbers of event sources that are not nodes. An operator's connection has the number OPERATOR +
+ * its descriptor. */
 enum { CONTROL = 1 << 16, SIGNALS, OPERATOR = 1 << 17 };
 
 static int listen_control(struct router *r, struct error *err)
@@ -321,9 +324,9 @@ static int open_tuns(struct router *r, struct error *err)
 	return rc;
 }
 
-/* Raises the router's priority. It competes with all nodes for the CPUs, and a late router adds to
- * every latency. Without the right to a real-time class it gets the best ordinary priority. The
- * command `stats` shows how late it was. */
+/* Raises the router's priority. The router competes with all nodes for the CPUs, and its delay adds
+ * to every latency. If the system allows no real-time priority, takes the best ordinary one. The
+ * command `stats` shows how late packets were. */
 static void raise_priority(void)
 {
 	struct sched_param first = { .sched_priority = 1 };
@@ -385,7 +388,7 @@ static int64_t now_ns(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Delivers packets that are due. Returns true if more packets are due. */
+/* Delivers packets that are due, at most DELIVERIES. Returns true if more packets are due. */
 static bool deliver(struct router *r)
 {
 	int64_t now = now_ns();
@@ -408,7 +411,7 @@ static bool deliver(struct router *r)
 	return true;
 }
 
-/* Returns the receiver of an IPv4 packet, or the number of nodes if it is no other node. */
+/* Returns the node to which an IPv4 packet goes; the number of nodes: it goes to no other node. */
 static uint32_t destination(const struct router *r, const struct traffic_packet *p)
 {
 	uint32_t n = map_nodes(r->map), to;
@@ -462,8 +465,8 @@ static void accept_operator(struct router *r)
 		close(fd);
 }
 
-/* Executes the command in an operator's message. The answer begins with `+` or, on an error,
- * `-`. */
+/* Executes the command in an operator's message and answers. The answer begins with `+`, or after
+ * an error with `-`. */
 static void serve_operator(struct router *r, int fd)
 {
 	char line[8192], *text = NULL;

@@ -1,5 +1,5 @@
-/* wan_tool: sends commands to a test bed and measures its network with ordinary sockets, so that
- * the measurements include the kernels of both ends. */
+/* tool.c - the program wan_tool, which sends commands to a test bed and measures its network. The
+ * program measures with ordinary sockets, so the results include the kernels of both ends. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/ip_icmp.h>
@@ -89,7 +89,7 @@ static uint16_t checksum(const void *data, size_t size)
 	return htons((uint16_t)~sum);
 }
 
-/* Waits for the answer to an echo. Returns false if there is none by `until`. */
+/* Waits for the answer to an echo request. Returns false if none arrives by `until`. */
 static bool await_echo(int s, uint16_t id, uint16_t sequence, double until)
 {
 	uint8_t in[2048];

@@ -1,10 +1,12 @@
-/* Computes when packets arrive in a network of links with bandwidths, latencies and losses.
+/* traffic.c - computes when packets arrive in a network of links with bandwidths, latencies and
+ * losses.
  *
- * The time on the uplink and on the link is known when a packet is sent. Therefore its time of
- * arrival is computed at once, and each link is a list of packets in the order of these times. The
- * time on the downlink is not known then, because packets of other links may come between. If the
- * downlink is limited, an arriving packet enters a second list, that of its receiver. A heap holds
- * all lists that are not empty, by the time of their first packet.
+ * When a packet is sent, its times on the uplink and on the link are known. Its arrival at the end
+ * of the link is computed at once, and each link has a list of packets in the order of these
+ * arrivals. The time on the downlink is not known yet, because packets of other links may arrive
+ * before. If the receiver's downlink is limited, a packet at the end of its link enters a second
+ * list: that of the downlink. A heap contains all lists that are not empty, ordered by the time of
+ * their first packet.
  */
 #include "tests/wan/traffic.h"
 
@@ -13,14 +15,14 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 
-#define SLAB 256 /* packets allocated at a time */
+#define SLAB 256 /* number of packets that are allocated together */
 
 struct list {
 	struct traffic_packet *first, *last;
-	int64_t last_due_ns; /* when the last packet that entered the list is due */
-	int64_t free_ns;     /* until when the bandwidth before the list is busy */
-	size_t at;           /* index in the heap, while the list is not empty */
-	bool is_downlink;    /* the list is a node's downlink and not a link */
+	int64_t last_due_ns; /* due time of the packet that entered the list last */
+	int64_t free_ns;     /* when the link or downlink can begin to send another packet */
+	size_t at;           /* index of the list in the heap, if the list is not empty */
+	bool is_downlink;    /* true: the list of a node's downlink; false: the list of a link */
 };
 
 struct direction {
@@ -43,9 +45,9 @@ struct slab {
 struct traffic {
 	struct traffic_options options;
 	int64_t queue_ns;
-	struct direction *directions;   /* (n_nodes, n_nodes) */
+	struct direction *directions; /* (n_nodes, n_nodes) links, from row to column */
 	struct place *places; /* (n_nodes) */
-	struct list **heap;   /* (n_heap) */
+	struct list **heap;   /* (n_heap) the lists that are not empty */
 	size_t n_heap, held;
 	struct slab *slabs;
 	struct traffic_packet *unused;
@@ -189,7 +191,7 @@ static void append_packet(struct traffic *t, struct list *l, struct traffic_pack
 	raise_list(t, l, t->n_heap++);
 }
 
-/* Takes the first packet of the list that is due first. */
+/* Removes and returns the packet that is due first of all lists. */
 static struct traffic_packet *take_packet(struct traffic *t)
 {
 	struct list *l = t->heap[0];
@@ -205,8 +207,9 @@ static struct traffic_packet *take_packet(struct traffic *t)
 
 /* ---- transit ---- */
 
-/* Queues a packet for a bandwidth. Returns when its last byte has left, or TRAFFIC_NEVER if the
- * packet would wait too long. A bandwidth of 0 means no limit. */
+/* Sends a packet of `size` bytes through a queue with this bandwidth. *free_ns: when the queue is
+ * empty. Returns when the packet's last byte has been sent, or TRAFFIC_NEVER if the packet would
+ * wait too long. A bandwidth of 0 means no limit. */
 static int64_t queue_packet(const struct traffic *t, int64_t *free_ns, double bytes_per_s,
 			    size_t size, int64_t now_ns)
 {
@@ -234,8 +237,8 @@ static void drop_packet(struct traffic *t, struct traffic_packet *p, uint64_t *c
 	traffic_packet_free(t, p);
 }
 
-/* Both random numbers are drawn for every packet. Therefore a change of a link's loss does not
- * change the random numbers of its later packets. */
+/* Draws two random numbers for every packet, even if it needs only one. A change of a link's loss
+ * therefore does not change the random numbers of later packets. */
 void traffic_send(struct traffic *t, struct traffic_packet *p, int64_t now_ns)
 {
 	struct direction *direction = direction_of(t, p->from, p->to);
@@ -275,8 +278,8 @@ int64_t traffic_next_ns(const struct traffic *t)
 	return t->n_heap ? due_of(t->heap[0]) : TRAFFIC_NEVER;
 }
 
-/* Puts a packet that leaves a link into its receiver's downlink, if this is limited or not empty
- * yet. Returns false if the packet has arrived. */
+/* If the receiver's downlink is limited, or still has packets, puts a packet from a link into it.
+ * Returns false if neither holds, so that the packet has arrived. */
 static bool enter_downlink(struct traffic *t, struct traffic_packet *p)
 {
 	struct place *place = &t->places[p->to];

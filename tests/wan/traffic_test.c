@@ -1,4 +1,5 @@
-/* Packets arrive at the time that the links determine and in order, and every packet is counted. */
+/* Tests that packets arrive in order and at the times that follow from the links, and that every
+ * packet is counted. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@ static struct traffic *two_nodes(double latency_s, double bytes_per_s, uint64_t 
 	return t;
 }
 
-/* The packet carries its number in its first bytes. */
+/* Sends a packet that contains `number` in its first bytes. */
 static void send_one(struct traffic *t, uint32_t from, uint32_t to, size_t size, uint32_t number,
 		     int64_t now)
 {
@@ -38,7 +39,7 @@ static void send_one(struct traffic *t, uint32_t from, uint32_t to, size_t size,
 	traffic_send(t, p, now);
 }
 
-/* Takes the next packet and returns its time of arrival, which must be exact. */
+/* Takes the next packet, checks that it arrives exactly when it is due, and returns this time. */
 static int64_t arrive_one(struct traffic *t, uint32_t *number)
 {
 	int64_t due = traffic_next_ns(t);
@@ -48,7 +49,8 @@ static int64_t arrive_one(struct traffic *t, uint32_t *number)
 	assert_null(traffic_arrive(t, due - 1));
 	p = traffic_arrive(t, due);
 	if (!p)
-		return TRAFFIC_NEVER; /* it entered another queue, or was dropped */
+		/* The packet has entered a downlink's queue, or was dropped. */
+		return TRAFFIC_NEVER;
 	assert_true(p->due_ns == due);
 	memcpy(number, p->data, sizeof(*number));
 	traffic_packet_free(t, p);
@@ -61,7 +63,7 @@ TEST(size_over_bandwidth_and_latency)
 	uint32_t number;
 
 	send_one(t, 0, 1, 1000, 7, 5 * MS);
-	send_one(t, 0, 1, 500, 8, 5 * MS); /* waits for the first */
+	send_one(t, 0, 1, 500, 8, 5 * MS);  /* waits for the first packet */
 	send_one(t, 1, 0, 1000, 9, 6 * MS); /* the other direction is free */
 	assert_int_equal(arrive_one(t, &number), 36 * MS);
 	assert_int_equal(number, 7);
@@ -74,8 +76,8 @@ TEST(size_over_bandwidth_and_latency)
 	traffic_free(t);
 }
 
-/* At 1 MB/s each of 300 packets takes 1 ms. If they come at once, those that would wait longer than
- * the queue's 0.2 s are dropped. */
+/* At 1 MB/s each of 300 packets takes 1 ms. All are sent at once. A packet that would wait longer
+ * than 0.2 s in the queue must be dropped. */
 TEST(a_full_queue_drops)
 {
 	struct traffic *t = two_nodes(0.010, 1e6, 1);
@@ -110,8 +112,8 @@ TEST(memory_has_a_limit)
 	traffic_free(t);
 }
 
-/* The packets are so far apart that none can overtake. Each has a delay of its own within the
- * bounds. */
+/* The packets are sent so far apart that none could overtake another. Each must have a delay of its
+ * own, within the bounds. */
 TEST(jitter_is_of_the_latency)
 {
 	struct traffic *t = two_nodes(0.100, 1e9, 3);
@@ -153,7 +155,7 @@ TEST(jitter_keeps_the_order)
 	traffic_free(t);
 }
 
-/* When a link becomes shorter, later packets still arrive after earlier ones. */
+/* The latency of a link is reduced. Later packets must still arrive after earlier ones. */
 TEST(a_shorter_link_keeps_the_order)
 {
 	struct traffic *t = two_nodes(0.100, 1e9, 1);
@@ -171,8 +173,8 @@ TEST(a_shorter_link_keeps_the_order)
 	traffic_free(t);
 }
 
-/* Finds which of 20,000 packets of a link are lost. The other direction carries `others` between
- * two of them. */
+/* Sends 20,000 packets over a link and records which are lost. After each packet, the other
+ * direction carries `others` packets. */
 static void lose(uint64_t seed, uint32_t others, bool *lost, uint64_t *count)
 {
 	struct traffic *t = two_nodes(0.001, 1e9, seed);
@@ -259,8 +261,9 @@ static struct traffic *star(uint32_t n, double queue_s)
 	return t;
 }
 
-/* The packets that a node sends to all others leave one after another, one of 1,000 bytes in a
- * millisecond. The same is true for the packets that it receives. */
+/* A node sends a packet to each other node at once. The packets must share the node's uplink: one
+ * packet of 1,000 bytes is sent in each millisecond. Likewise, the packets to a node that receives
+ * from all others must share its downlink. */
 TEST(uplinks_and_downlinks_are_shared)
 {
 	struct traffic *t = star(4, 0.2);
@@ -290,8 +293,8 @@ TEST(uplinks_and_downlinks_are_shared)
 	traffic_free(t);
 }
 
-/* Sends random traffic over random links. Packets arrive in the order of their times, and every
- * packet has arrived, is counted as dropped, or is in transit. */
+/* Sends random traffic over random links. Packets must arrive in the order of their times. Every
+ * packet must have arrived, be counted as dropped, or be in transit. */
 TEST(every_packet_is_counted)
 {
 	struct traffic *t = star(6, 0.02);

@@ -1,4 +1,4 @@
-/* Makes TUN devices in network namespaces with the kernel's ioctl interface. The calling thread
+/* tun.c - makes TUN devices in network namespaces by the kernel's ioctl calls. The calling thread
  * enters the namespace for this and then returns to its own. */
 #include "tests/wan/tun.h"
 
@@ -19,8 +19,8 @@
 #include "tests/wan/traffic.h"
 
 #define DEVICE "wan0"
-/* The queue of the device. A whole TCP window may leave at once while the router waits for the
- * CPU. */
+/* Length of the device's queue in packets. A whole TCP window may be sent at once while the router
+ * waits for a CPU. */
 #define QUEUE_PACKETS 10000
 
 static int fail(struct error *err, const char *namespace, const char *what)
@@ -50,8 +50,8 @@ static int bring_up(int s, const char *device)
 	return ioctl(s, SIOCSIFFLAGS, &r);
 }
 
-/* Sets address, mask, MTU, queue and default route, and brings the device up. Returns the name of
- * the step that failed, or NULL. */
+/* Sets the device's address, mask, MTU, queue and default route, and brings it up. Returns the name
+ * of the step that failed, or NULL. */
 static const char *set_device(int s, uint32_t address)
 {
 	struct ifreq r = { 0 };
@@ -76,7 +76,7 @@ static const char *set_device(int s, uint32_t address)
 	return ioctl(s, SIOCADDRT, &route) < 0 ? "the route" : NULL;
 }
 
-/* The calling thread must be in the namespace. */
+/* Makes the device in the namespace of the calling thread. */
 static int make_device(const char *namespace, uint32_t address, int *out, struct error *err)
 {
 	struct ifreq r = { .ifr_flags = IFF_TUN | IFF_NO_PI };

@@ -1,5 +1,5 @@
-/* dispersion.c - computes the bandwidth of a link from the arrival times of a train of packets.
- * Separate from packet_train.c, which owns the sockets, so that tests can pass any times. */
+/* dispersion.c - computes the bandwidth of a link from the arrival times of a train of packets. It
+ * uses no sockets (packet_train.c owns them), so tests can pass any arrival times. */
 #include "wire/bandwidth/dispersion.h"
 
 #include <assert.h>
@@ -7,13 +7,16 @@
 #include <string.h>
 
 #define WINDOWS 4
-#define WINDOW_LEAST 2 /* least packets in a window; distances between single packets vary most */
-/* Least time between two packets; it is below the resolution of every clock. */
+/* Fewest packets in a window, because gaps between single packets vary most. */
+#define WINDOW_LEAST 2
+/* Smallest gap between two packets that counts, in nanoseconds. No clock resolves a smaller gap,
+ * and a gap of 0 would mean an infinite rate. */
 #define LEAST_GAP_NS 100
 #define PACKET_TRAIN_MOST 1024
 #define SETTLE_MOST 64
 
-static const double alike = 1.15; /* two rates agree if their ratio is less than this */
+/* Two rates agree if the larger is less than this multiple of the smaller. */
+static const double alike = 1.15;
 
 static int compare_times(const void *a, const void *b)
 {
@@ -27,8 +30,8 @@ static int compare_rates(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Ignores the first tenth of the packets: they arrive while later packets are still being sent, and
- * before a varying delay has grown to its maximum. */
+/* The first tenth of the packets is ignored. They arrive while later packets are still being sent,
+ * and before a varying delay has reached its maximum. */
 double dispersion_rate(const int64_t *at_ns, uint32_t n, uint32_t packet_bytes)
 {
 	int64_t took[PACKET_TRAIN_MOST];

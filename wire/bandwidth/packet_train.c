@@ -21,44 +21,45 @@
 #include "wire/bandwidth/dispersion.h"
 #include "wire/sessions/link.h"
 
-#define PACKET_BYTES 1400 /* bytes of a packet, which passes most tunnels without fragmentation */
+#define PACKET_BYTES 1400 /* UDP payload in bytes: most tunnels carry it without fragmentation */
 #define HEADERS_BYTES 28
-/* Bytes of content that TCP would carry in the time of one packet: 1,448 of each 1,500 bytes. */
+/* Payload bytes that TCP would carry in the time of one packet: 1,448 of each 1,500 bytes on the
+ * link. */
 #define GOODPUT_BYTES ((PACKET_BYTES + HEADERS_BYTES) * 1448 / 1500)
 #define BUFFER_BYTES (4 << 20)
 #define BATCH 64
-#define BATCHES 16   /* limit of batches received in one call */
-#define FULL_MS 2    /* milliseconds to wait if the system has no room */
-#define FULL_MOST 10 /* limit of waits for room during one train */
+#define BATCHES 16   /* limit of batches that one call of packet_train_hear receives */
+#define FULL_MS 2    /* milliseconds to wait while the kernel's send buffer is full */
+#define FULL_MOST 10 /* limit of such waits during one train */
 
 struct head {
 	uint8_t token[PACKET_TRAIN_TOKEN_BYTES];
 	uint8_t number[2], packets[2]; /* little endian */
 };
 
-/* A train that is being received. */
+/* Memory for one train that is being received. */
 struct place {
 	uint8_t token[PACKET_TRAIN_TOKEN_BYTES];
 	bool used;
-	bool expected;  /* the train was announced */
+	bool expected;  /* the sender has announced the train */
 	bool whole;     /* the last packet of the train arrived */
-	uint64_t since; /* order of arrival; the oldest train is replaced first */
+	uint64_t since; /* order in which trains began; the oldest train is replaced first */
 	uint32_t n;
-	int64_t at_ns[PACKET_TRAIN_MOST]; /* (n) arrival times of the packets, by the kernel's clock
-					   */
+	int64_t at_ns[PACKET_TRAIN_MOST]; /* (n) arrival times, on the kernel's clock */
 };
 
 struct packet_train {
 	int fd, family;
 	uint64_t places_taken;
-	/* Places for trains; half of them are for announced trains. */
+	/* Memory for trains. Half of it is for announced trains, so forged packets cannot displace
+	 * them. */
 	struct place places[2 * PACKET_TRAIN_PLACES];
 	/* Content of the packets: random bytes, which no device on the link can compress. */
 	uint8_t noise[PACKET_BYTES];
 };
 
-/* Parses "tcp://HOST:PORT". any: accept a HOST that is not numeric, as the address of all
- * interfaces. */
+/* Parses "tcp://HOST:PORT". any: a HOST that is not numeric counts as the address of all
+ * interfaces. Otherwise such a HOST is an error. */
 static int parse_address(const char *address, bool any, struct sockaddr_storage *out,
 			 socklen_t *size)
 {
@@ -130,8 +131,8 @@ static void put_u16(uint8_t *to, uint32_t value)
 	to[1] = (uint8_t)(value >> 8);
 }
 
-/* Sends a batch. Waits briefly if the system has no room, which is normal on a slow interface.
- * Returns the number of packets sent. */
+/* Sends a batch. Waits briefly while the kernel's buffer is full, which is normal on a slow
+ * interface. *waits: number of waits left. Returns the number of packets sent. */
 static uint32_t send_batch(struct packet_train *t, struct mmsghdr *batch, uint32_t n,
 			   uint32_t *waits)
 {
@@ -204,7 +205,8 @@ static uint32_t count_expected(const struct packet_train *t)
 	return n;
 }
 
-/* Returns the oldest place of an announced (expected) or of an unannounced train. */
+/* Returns the place of the oldest announced train, or if `expected` is false, of the oldest
+ * unannounced train. */
 static struct place *oldest_place(struct packet_train *t, bool expected)
 {
 	struct place *found = NULL;
@@ -217,7 +219,8 @@ static struct place *oldest_place(struct packet_train *t, bool expected)
 	return found;
 }
 
-/* Returns a free place, or that of an unannounced train; there always is one of the two. */
+/* Returns a free place, or else that of the oldest unannounced train. One of the two exists,
+ * because announced trains occupy at most half of the places. */
 static struct place *take_place(struct packet_train *t, const uint8_t *token)
 {
 	struct place *p = NULL;

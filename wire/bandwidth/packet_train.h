@@ -3,11 +3,11 @@
  * The packets are sent by UDP, to the port at which the peer listens. A packet contains a token, a
  * number and noise. The sender first announces the token in an encrypted message
  * (MSG_PACKET_TRAIN). Packets are never answered, so forged ones cannot make this process send
- * anything. Packets without an announced token can occupy only the memory reserved for unannounced
- * trains. The kernel records when each packet arrived, so a busy process measures correctly. If a
- * firewall blocks UDP, no packet arrives, and nothing else happens. Only one thread may use a
- * struct packet_train. A call blocks for some milliseconds at most, when the system has no room for
- * packets.
+ * anything. Packets without an announced token can occupy only the memory for unannounced trains.
+ * The kernel records when each packet arrived, so the measurement is correct even if this process
+ * is busy. If a firewall blocks UDP, no packet arrives and the train gives no result. Only one
+ * thread may use a struct packet_train. A call blocks for some milliseconds at most, when the
+ * system has no room for packets.
  */
 #ifndef WIRE_TRAIN_H
 #define WIRE_TRAIN_H
@@ -22,8 +22,8 @@
 
 struct packet_train; /* opaque: sends and receives trains */
 
-/* Opens the socket: gives *out (packet_train_free). address: the one at which the post listens.
- * -EINVAL: not a TCP address; otherwise an error of the system. */
+/* Opens the UDP socket and gives *out (packet_train_free). address: the address at which this
+ * process's post listens. -EINVAL: not a TCP address; other errors come from the kernel. */
 int packet_train_open(struct packet_train **out, const char *address, struct error *err);
 void packet_train_free(struct packet_train *t); /* NULL is allowed */
 int packet_train_fd(
@@ -36,21 +36,22 @@ void packet_train_token(uint8_t token[PACKET_TRAIN_TOKEN_BYTES]);
 int packet_train_send(struct packet_train *t, const char *address,
 		      const uint8_t token[PACKET_TRAIN_TOKEN_BYTES], uint32_t packets);
 
-/* Receives packets that have arrived, a bounded number of them. */
+/* Receives the packets that have arrived, at most 1,024 in a call. */
 void packet_train_hear(struct packet_train *t);
 /* Reserves memory for an announced train, until packet_train_forget is called or
  * PACKET_TRAIN_PLACES further trains are announced. */
 void packet_train_expect(struct packet_train *t, const uint8_t token[PACKET_TRAIN_TOKEN_BYTES]);
 #define PACKET_TRAIN_PLACES 8
 
-/* The result of an announced train. */
+/* The packets and the rate of an announced train so far. */
 struct packet_train_heard {
 	uint32_t packets;   /* number of packets received so far */
 	bool whole;         /* the last packet of the train was received */
-	/* Rate at which TCP would carry bytes on this link; 0: too few packets. */
+	/* Bytes of payload per second that TCP would carry on this link; 0: too few packets. */
 	double bytes_per_s;
 };
-/* Gives what has arrived of a train so far. Returns false if the train was not announced. */
+/* Gives the packets and the rate of a train so far. Returns false if the train was not
+ * announced. */
 bool packet_train_heard(struct packet_train *t, const uint8_t token[PACKET_TRAIN_TOKEN_BYTES],
 			struct packet_train_heard *out);
 /* Frees the memory of a train. */

@@ -1,5 +1,5 @@
-/* channel.c - the sending half of a channel: cuts messages into chunks, repeats lost ones.
- * nanomsg drops accepted messages when a connection breaks; this module makes up for it.
+/* channel.c - the sending half of a channel: cuts messages into chunks and resends lost chunks.
+ * nanomsg drops accepted messages when a connection breaks, and this module makes up for the loss.
  * channel_receive.c is the receiving half. */
 #include "wire/delivery/channel.h"
 
@@ -12,11 +12,11 @@
 #include "base/alloc.h"
 #include "wire/delivery/channel_private.h"
 
-/* The time after which chunks are overdue doubles while none is acknowledged, up to
- * TIMEOUT_MOST_US, or TIMEOUT_TIMES times the limit from measured round trips if that is more. */
+/* The retransmission timeout doubles each time it expires without an acknowledgement. Its limit is
+ * the larger of TIMEOUT_MOST_US and TIMEOUT_TIMES times the timeout from measured round trips. */
 #define TIMEOUT_MOST_US  INT64_C(2000000)
 #define TIMEOUT_TIMES 8
-#define ENTRY_BYTES ((size_t)64) /* every message counts at least this many bytes */
+#define ENTRY_BYTES ((size_t)64) /* bytes that every message counts besides its content */
 #define CHUNK_LEAST      ((size_t)4096)
 #define BULK_LEAST       ((size_t)8192)
 
@@ -61,9 +61,9 @@ static size_t smaller_size(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Returns the longest chunk of a message of this size. With several connections, each gets an equal
- * share of the message, in one flight if the share is short enough. Messages that can wait have
- * larger chunks, of at most about a sixteenth of the window. */
+/* Returns the longest chunk for a message of this size. If there are several connections, each
+ * connection gets an equal share of the message. An urgent message is not cut into chunks below one
+ * flight. A chunk of any other message has at most about a sixteenth of the window. */
 static size_t chunk_for(const struct channel *c, size_t size)
 {
 	if (c->cut.connections == 1)
@@ -95,7 +95,7 @@ static size_t chunk_size(const struct outgoing *m, uint64_t i)
 
 /* ---- sessions ---- */
 
-/* Returns the bytes that a chunk counts in the window, its overhead included. */
+/* Returns the bytes by which a sent chunk fills the window: its content and an overhead. */
 static size_t sent_chunk_weight(const struct sent_chunk *r)
 {
 	return r->size + ENTRY_BYTES;
@@ -227,8 +227,8 @@ int channel_lend(struct channel *c, const struct channel_part *parts, size_t n,
 			return -EMSGSIZE;
 		m.size += parts[i].size;
 	}
-	/* A message larger than the limit itself is accepted only while no other message is
-	 * retained. */
+	/* A message above the retention limit is accepted only while the channel retains no other
+	 * message. */
 	if (c->count > 0 && (m.size > channel_room(c) || channel_room(c) == 0))
 		return -EAGAIN;
 	uint8_t *data = malloc(m.size - loan->size + 1);
@@ -277,7 +277,7 @@ size_t channel_oldest_bytes(const struct channel *c)
 	return c->count == 0 ? 0 : outgoing_at(c, 0)->size;
 }
 
-/* Each message also counts ENTRY_BYTES, which limits the number of empty messages. */
+/* Each message counts ENTRY_BYTES besides its content. This limits the number of empty messages. */
 size_t channel_room(const struct channel *c)
 {
 	size_t used = c->queued_bytes + c->count * ENTRY_BYTES;
@@ -287,7 +287,8 @@ size_t channel_room(const struct channel *c)
 
 /* ---- sending ---- */
 
-/* Returns the position in the ring of the message that contains this chunk. */
+/* Returns the position, in the ring of messages, of the message that contains the chunk
+ * `number`. */
 static size_t find_message(const struct channel *c, uint64_t number)
 {
 	size_t low = 0, high = c->count - 1;
@@ -331,7 +332,7 @@ static void grow_records(struct channel *c)
 static void find_bytes(const struct outgoing *m, size_t offset, struct channel_chunk *out)
 {
 	const struct channel_loan *loan = &m->letter->loan;
-	/* Bytes of the message that the channel has copied. */
+	/* Number of the message's bytes that the channel has copied rather than borrowed. */
 	const size_t own = m->size - loan->size;
 	const size_t first = offset >= own ? 0 : smaller_size(own - offset, out->size);
 	out->letter = m->letter;
@@ -372,9 +373,9 @@ bool channel_next(struct channel *c, struct channel_chunk *out)
 	return true;
 }
 
-/* Returns the time after which a chunk counts as lost. It assumes half of the measured rate,
- * because other traffic may share the route. Repeating chunks that are not lost costs more time
- * than repairing a loss late. */
+/* Returns the time after which a chunk counts as lost. It allows for half of the measured rate,
+ * because other traffic may share the route. A timeout that is too short is worse than one that is
+ * too long: resending chunks that are not lost costs more time than a late repair. */
 static int64_t measured_timeout(const struct channel *c)
 {
 	const struct flow *f = c->options.flow;
@@ -426,9 +427,9 @@ static void report_finished(struct channel *c, const struct outgoing *m, int64_t
 			.under_way_bytes = m->before});
 }
 
-/* Counts a chunk that was acknowledged. is_last: of the chunks that this acknowledgement covers, it
- * was sent last. Only that chunk gives a round trip: an earlier acknowledgement of the other chunks
- * may have been lost. */
+/* Counts a chunk that was acknowledged. is_last: of all chunks in this acknowledgement, the chunk
+ * was sent last. Only such a chunk gives a round trip. An earlier acknowledgement of the other
+ * chunks may have been lost, so their round trips would be too long. */
 static void count_arrived(struct channel *c, const struct sent_chunk *r, bool is_last,
 			  int64_t now_us)
 {
@@ -438,14 +439,14 @@ static void count_arrived(struct channel *c, const struct sent_chunk *r, bool is
 		flow_round_trip_add(&c->round, took);
 		c->overdue = 0;
 	} else if (c->overdue > 1) {
-		/* A chunk sent twice gives no round trip, so the time limit stays doubled (Karn's
-		 * algorithm). */
+		/* A chunk that was sent twice gives no round trip, so the timeout stays doubled
+		 * once (Karn's algorithm). */
 		c->overdue = 1;
 	}
 }
 
-/* *last: of the chunks that this acknowledgement covers, the one that was sent last. The caller
- * counts it. */
+/* Records that the chunk `number` was acknowledged. *last becomes the chunk that was sent last of
+ * those in this acknowledgement, which the caller then counts (count_arrived). */
 static void note_arrival(struct channel *c, uint64_t number, struct sent_chunk **last,
 			 int64_t now_us)
 {
@@ -467,8 +468,8 @@ static void note_arrival(struct channel *c, uint64_t number, struct sent_chunk *
 		count_arrived(c, other, false, now_us);
 }
 
-/* On a connection that keeps order, marks as lost all chunks that were sent before a chunk that has
- * arrived. */
+/* A single connection keeps the order of chunks. Marks as lost all chunks that were sent before a
+ * chunk that has arrived. */
 static void find_lost(struct channel *c)
 {
 	const unsigned before = (unsigned)c->n_lost;

@@ -10,12 +10,13 @@
  *
  * The link may use several connections, so chunks arrive in any order. The receiver accepts chunks
  * up to CHANNEL_AHEAD beyond the first missing one. Its acknowledgement holds the number of the
- * first missing chunk and the runs that it has beyond (selective acknowledgement, RFC 2018).
+ * first missing chunk, and the runs of later chunks that have arrived (selective acknowledgement,
+ * RFC 2018).
  *
- * The sender declares a chunk lost when its acknowledgement is overdue. The limit follows from
- * measured round trips (RFC 6298) and from the bytes under way. If the connection keeps order, a
- * chunk is also lost once a chunk that was sent later has arrived (as in RACK, RFC 8985). Only lost
- * chunks are sent again. flow.h limits the bytes under way.
+ * The sender declares a chunk lost when its acknowledgement is overdue. The time limit follows from
+ * measured round trips (RFC 6298) and from the bytes under way. A single connection keeps order. On
+ * it, a chunk is also lost once a chunk that was sent later has arrived (as in RACK, RFC 8985).
+ * Only lost chunks are sent again. flow.h limits the bytes under way.
  */
 #ifndef WIRE_CHANNEL_H
 #define WIRE_CHANNEL_H
@@ -29,8 +30,8 @@
 
 /* Number of chunks that both ends accept beyond the first missing one. */
 #define CHANNEL_AHEAD 16384
-/* One flight: the bytes that a connection may send at once after a pause (ten segments of 1,448
- * bytes, RFC 6928), without the overhead of the layers below. A message up to this length is one
+/* Bytes that a connection may send at once after a pause, called one flight: ten segments of 1,448
+ * bytes (RFC 6928), less the overhead of the layers below. A message up to this length is one
  * chunk. */
 #define CHANNEL_FLIGHT_BYTES ((size_t)14000)
 #define CHANNEL_RANGES 32 /* limit of runs in one acknowledgement */
@@ -43,14 +44,15 @@ struct channel_finished {
 	int64_t queued_us; /* when channel_queue took the message */
 	int64_t left_us;   /* when the first chunk was sent */
 	int64_t acked_us;
-	/* Unacknowledged bytes of earlier messages when this message was queued. */
+	/* Bytes of earlier messages that were unacknowledged when this message was queued. */
 	size_t under_way_bytes;
 };
 
-/* Limits the memory for incomplete messages of all channels together. Each peer may always use its
- * share: most_bytes divided by the number of peers, but at least share_bytes. A peer may also use
- * free memory, up to CHANNEL_PEER_MOST. A peer's message of any length is accepted while none of
- * its other messages is incomplete. */
+/* Limits the memory for incomplete messages of all channels together.
+ *
+ * Each peer can always use its share: most_bytes divided by the number of peers, but at least
+ * share_bytes. A peer may also use free memory, up to CHANNEL_PEER_MOST in all. A message of any
+ * length is accepted while no peer has an incomplete message. */
 struct channel_memory {
 	size_t used_bytes, most_bytes;
 	size_t share_bytes; /* least share of a peer, bytes */
@@ -66,8 +68,9 @@ struct channel_options {
 	size_t *retained_bytes;
 	uint8_t *(*alloc)(size_t size); /* allocates a message that arrives; NULL: no memory */
 	void (*release)(void *memory);  /* frees memory from alloc */
-	/* A message of several chunks that have at least this size on average is not joined: the
-	 * channel keeps the buffers of its chunks. 0: every message is joined. */
+	/* A message of several chunks is not joined if its chunks have at least this size on
+	 * average. The channel then keeps the buffers in which the chunks arrived. 0: every message
+	 * is joined. */
 	size_t piece_least_bytes;
 	void (*drop)(void *owner);      /* frees the buffer of a chunk */
 	struct flow *flow;              /* borrowed: measurements of the link to the peer */
@@ -89,15 +92,16 @@ struct channel_cut {
 	/* Number of connections that carry the chunks; a single one keeps their order. */
 	unsigned connections;
 };
-/* Starts a session with a new process of the peer: numbering restarts at 0. Queued messages stay
- * queued; the caller may drop them first (channel_drop). */
+/* Starts a session with a new process of the peer: chunk numbers restart at 0. Queued messages stay
+ * queued, unless the caller drops them first (channel_drop). */
 void channel_start(struct channel *c, const struct channel_cut *cut);
-/* Continues with the same process in a fresh session: sends all unacknowledged chunks again. */
+/* Continues in a new session with the same process of the peer: sends all unacknowledged chunks
+ * again. */
 void channel_resume(struct channel *c);
-/* Suspends the channel while there is no session: sends nothing, and no chunk becomes overdue. */
+/* Suspends the channel while the peer has no session: no chunk is sent or becomes overdue. */
 void channel_pause(struct channel *c);
-/* Drops all messages that are to be sent and all received messages that are incomplete. Returns the
- * number of messages that were not acknowledged. */
+/* Drops all queued messages and all received messages that are incomplete. Returns the number of
+ * dropped messages that were queued. */
 uint64_t channel_drop(struct channel *c);
 
 struct channel_part {
@@ -126,8 +130,8 @@ bool channel_empty(const struct channel *c);
 bool channel_awaits_ack(const struct channel *c);
 /* Returns the size of the oldest unacknowledged message; 0: none. */
 size_t channel_oldest_bytes(const struct channel *c);
-/* Returns the number of connections needed to send all unacknowledged bytes in one flight after a
- * pause. */
+/* Returns the number of connections that could send all unacknowledged bytes at once after a pause,
+ * each in one flight. */
 unsigned channel_flights(const struct channel *c);
 /* Cuts later messages into chunks for this many connections. */
 void channel_spread(struct channel *c, unsigned connections);
@@ -140,14 +144,16 @@ struct channel_chunk {
 	uint32_t index, chunks;
 	const uint8_t *data;
 	size_t size;
-	/* When sending: the last lent_bytes of the chunk, which then are not at `data`. */
+	/* When sending: the chunk's last lent_bytes bytes, which are borrowed from the caller of
+	 * channel_lend and do not follow `data`. */
 	const uint8_t *lent;
 	size_t lent_bytes;
 	struct channel_letter *letter; /* when sending: the message that contains the chunk */
-	void *owner; /* of a chunk that arrived: its buffer */
+	void *owner;                   /* when receiving: the buffer in which the chunk arrived */
 };
-/* Gives the next chunk to send. Its data is borrowed until the next call with the channel, or until
- * channel_drop_letter if the letter is held. Returns false if no chunk may be sent now. */
+/* Gives the next chunk to send. Its data is borrowed until the next call with the channel. A caller
+ * that needs the data longer calls channel_hold with the letter, and later channel_drop_letter.
+ * Returns false if no chunk may be sent now. */
 bool channel_next(struct channel *c, struct channel_chunk *out);
 /* Keeps the bytes of a message until channel_drop_letter, even if the channel drops the message. */
 void channel_hold(struct channel_letter *letter);
@@ -155,34 +161,35 @@ void channel_drop_letter(void *letter);
 /* Records that the chunk was sent. */
 void channel_sent(struct channel *c, const struct channel_chunk *chunk, int64_t now_us);
 
-/* A run of received chunks in an acknowledgement: `length` chunks, from number ack + from on. */
+/* A run of received chunks in an acknowledgement. Its first chunk has the number ack + from. */
 struct channel_range {
 	uint32_t from, length;
 };
-/* Handles an acknowledgement: the peer has all chunks below `ack` and these runs. */
+/* Handles an acknowledgement: the peer has all chunks below `ack`, and those in the n ranges. */
 void channel_acked(struct channel *c, uint64_t ack, const struct channel_range *ranges, unsigned n,
 	int64_t now_us);
 /* Returns the earliest time at which channel_tick may find an overdue chunk; INT64_MAX: never. */
 int64_t channel_deadline_us(const struct channel *c);
-/* Declares overdue chunks lost. Returns how often in a row chunks became overdue without any
- * acknowledgement. */
+/* Declares overdue chunks lost. Returns the number of times in a row that chunks became overdue
+ * without an acknowledgement in between. */
 unsigned channel_tick(struct channel *c, int64_t now_us);
 
 enum channel_taken {
 	CHANNEL_PART = 1,  /* the chunk was stored; its message is not complete */
-	CHANNEL_KEPT,      /* stored, and the chunk's buffer is the channel's */
-	CHANNEL_WHOLE,     /* the chunk is itself the next message: the caller delivers its data */
-	CHANNEL_DUPLICATE, /* received before */
-	CHANNEL_TOO_FAR,   /* the chunk is beyond CHANNEL_AHEAD and was not stored */
-	/* There is no memory at present: the chunk was not stored, and the sender will repeat it.
-	 */
+	CHANNEL_KEPT,      /* the chunk was stored, and the channel owns its buffer */
+	CHANNEL_WHOLE,     /* the chunk is the whole next message: the caller delivers its data */
+	CHANNEL_DUPLICATE, /* the chunk arrived earlier */
+	/* The number is CHANNEL_AHEAD or more beyond the first missing one; the chunk was not
+	 * stored. */
+	CHANNEL_TOO_FAR,
+	/* There is no memory now. The chunk was not stored, and the sender will resend it. */
 	CHANNEL_DEFERRED,
-	CHANNEL_BAD /* the chunk contradicts itself, earlier chunks, or the limits */
+	CHANNEL_BAD /* the chunk contradicts itself or earlier chunks, or exceeds a limit */
 };
 /* Handles a chunk that arrived. */
 enum channel_taken channel_take(struct channel *c, const struct channel_chunk *chunk);
-/* A complete message: in one block (options.release), or in pieces, whose list the caller frees
- * after their buffers (options.drop). */
+/* A complete message, either in one block, which options.release frees, or in pieces. In the second
+ * case the caller frees the piece buffers with options.drop, and then their list. */
 struct channel_message {
 	uint8_t *data; /* NULL: the message is in pieces */
 	size_t size;
@@ -195,7 +202,8 @@ bool channel_give(struct channel *c, struct channel_message *out);
 uint64_t channel_expected(const struct channel *c);
 /* Returns true if chunks beyond the first missing one have arrived. */
 bool channel_holes(const struct channel *c);
-/* Gives the first runs beyond the first missing chunk, and returns their number. */
+/* Gives the first runs of received chunks beyond the first missing chunk. Returns the number of
+ * runs. */
 unsigned channel_ranges(const struct channel *c, struct channel_range out[CHANNEL_RANGES]);
 
 /* Returns the number of chunks that were sent again so far. */

@@ -8,22 +8,22 @@
 
 #define CHANNEL_SHARED_MOST ((size_t)65536) /* longest chunk when several connections are used */
 
-/* The bytes of a message. Threads may still read the bytes after the message was acknowledged, so
- * the last user frees them. */
+/* The bytes of a message. Threads may still read them after the peer has acknowledged the message,
+ * so the last user frees them. */
 struct channel_letter {
-	uint8_t *data;            /* (size - loan.size) first bytes of the message, owned */
+	uint8_t *data;            /* the first size - loan.size bytes of the message, owned */
 	struct channel_loan loan; /* the other bytes of the message, borrowed; size 0: none */
 	unsigned users;
 };
 
 /* A message that waits to be sent or acknowledged. */
 struct outgoing {
-	struct channel_letter *letter; /* the channel is one of its users */
+	struct channel_letter *letter; /* shared with threads that still send the message */
 	size_t size, chunk_bytes;
 	uint64_t first;  /* number of the message's first chunk */
 	uint32_t chunks; /* number of chunks, at least 1 */
 	int64_t queued_us, left_us;
-	size_t before; /* bytes that were already retained when the message was queued */
+	size_t before; /* bytes that the peer's channels retained when the message was queued */
 };
 
 enum chunk_state { CHUNK_UNDER_WAY = 1, CHUNK_ARRIVED, CHUNK_LOST };
@@ -39,7 +39,7 @@ enum chunk_state { CHUNK_UNDER_WAY = 1, CHUNK_ARRIVED, CHUNK_LOST };
 struct sent_chunk {
 	struct flow_mark mark;
 	size_t size;
-	uint64_t order; /* counts up with every sending of any chunk of the channel */
+	uint64_t order; /* number of this transmission, counted over all chunks of the channel */
 	enum chunk_state state;
 	bool again; /* the chunk was sent more than once */
 };
@@ -50,7 +50,7 @@ struct incoming {
 	uint32_t chunks, got;
 	size_t size;
 	uint8_t *data;       /* NULL: the message is kept in pieces */
-	struct piece *pieces; /* (chunks) by index; those without an owner are missing */
+	struct piece *pieces; /* (chunks) in order; a piece without an owner is missing */
 };
 
 struct channel {
@@ -61,7 +61,7 @@ struct channel {
 	/* Sending: a ring of messages, the oldest at `head`. */
 	struct outgoing *ring;
 	size_t ring_size, head, count, queued_bytes;
-	/* Position, in the ring from `head` on, of the message that contains chunk `next`. */
+	/* Position of the message that contains chunk `next`, counted from the ring's head. */
 	size_t cursor;
 	uint64_t una, next, end;
 	/* Records of the chunks una .. next - 1, in a ring whose size is a power of two. */
@@ -71,16 +71,18 @@ struct channel {
 	uint64_t order;         /* `order` of the chunk that was sent last */
 	uint64_t newest;        /* greatest `order` of a chunk that was acknowledged */
 	struct flow_round_trip round;
-	/* How often in a row chunks were overdue; each time doubles the time limit. */
+	/* Number of timeouts in a row, each of which doubles the retransmission timeout. */
 	unsigned overdue;
-	/* How often in a row chunks were overdue without any acknowledgement. */
+	/* Number of timeouts in a row without any acknowledgement between them. */
 	unsigned unanswered;
 	int64_t deadline_us;
 	uint64_t resent;
 	/* Receiving: */
 	uint64_t expected;         /* number of the first missing chunk */
-	uint64_t beyond;           /* highest number received, plus 1, if above expected */
-	/* A bit for each received number, modulo CHANNEL_AHEAD; NULL: not yet needed. */
+	/* Highest chunk number received, plus 1; counts only if above `expected`. */
+	uint64_t beyond;
+	/* One bit for each chunk number modulo CHANNEL_AHEAD: the chunk was received. NULL: not yet
+	 * needed. */
 	uint64_t *seen;
 	struct incoming *incoming; /* (n_incoming) incomplete messages, ascending by number */
 	size_t n_incoming, room_incoming;

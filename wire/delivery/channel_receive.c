@@ -1,6 +1,6 @@
-/* channel_receive.c - the receiving half of a channel: joins chunks to messages, each once.
- * It checks every chunk against the earlier ones and limits the memory of incomplete messages,
- * because a faulty peer may send anything. */
+/* channel_receive.c - the receiving half of a channel: joins chunks into messages and delivers each
+ * message once. It compares every chunk with the earlier chunks and limits the memory of incomplete
+ * messages, because a faulty peer may send anything. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,7 +41,7 @@ void channel_receiver_free(struct channel *c)
 	free(c->incoming);
 }
 
-/* ---- the numbers received ---- */
+/* ---- which chunk numbers were received ---- */
 
 static uint64_t *word_of(const struct channel *c, uint64_t number)
 {
@@ -58,8 +58,8 @@ static bool was_seen(const struct channel *c, uint64_t number)
 	return number < c->beyond && (*word_of(c, number) & bit_of(number)) != 0;
 }
 
-/* Records a number at or beyond the expected one. Moves the expected number past all numbers
- * received, and clears their bits. */
+/* Records that a chunk at or beyond the first missing one was received. Then moves `expected` to
+ * the new first missing chunk, and clears the bits that it passes. */
 static void note_number(struct channel *c, uint64_t number)
 {
 	if (number != c->expected) {
@@ -80,8 +80,8 @@ bool channel_holes(const struct channel *c)
 	return c->beyond > c->expected;
 }
 
-/* If there are more runs than fit, gives the first runs, which show the sender the chunks that it
- * must repeat. */
+/* If there are more runs than `out` can hold, gives the first runs. From these the sender knows
+ * which chunks it must resend first. */
 unsigned channel_ranges(const struct channel *c, struct channel_range out[CHANNEL_RANGES])
 {
 	unsigned n = 0;
@@ -108,22 +108,24 @@ uint64_t channel_expected(const struct channel *c)
 
 /* ---- incomplete messages ---- */
 
-/* Returns true if the chunk has the size that follows from its index in the message. */
+/* Returns true if the chunk's numbers are possible, and its size follows from its index in the
+ * message. */
 static bool agrees_with_itself(const struct channel *c, const struct channel_chunk *k)
 {
 	if (k->total > c->options.message_most_bytes || k->chunks == 0 || k->index >= k->chunks ||
 	    k->index > k->number || (k->chunks > 1 && k->chunks > k->total))
 		return false;
 	const uint64_t each = channel_chunk_bytes((size_t)k->total, k->chunks);
-	/* This product cannot overflow: index < 2^32, and chunk sizes are limited. */
+	/* The product cannot overflow, because index < 2^32 and a chunk has at most
+	 * message_most_bytes. */
 	const uint64_t offset = each * k->index;
 	if (offset > k->total || (offset == k->total && k->total > 0))
 		return false;
 	return k->size == (k->index + 1 < k->chunks ? each : k->total - offset);
 }
 
-/* Returns the position in the list of the first message that begins at or after that chunk
- * number. */
+/* Returns the position of the first incomplete message that begins at chunk number `first` or
+ * later. */
 static size_t find_incoming(const struct channel *c, uint64_t first)
 {
 	size_t low = 0, high = c->n_incoming;
@@ -137,11 +139,12 @@ static size_t find_incoming(const struct channel *c, uint64_t first)
 	return low;
 }
 
-/* Returns true if a message with these chunk numbers would overlap no other message. */
+/* Returns true if a message with these chunk numbers would overlap no other message. place: its
+ * position in the list of incomplete messages. */
 static bool fits_between(const struct channel *c, size_t place, uint64_t first, uint32_t chunks)
 {
 	if (first < c->expected)
-		return false; /* overlaps a message that was delivered or is in the list */
+		return false; /* its first chunk was received earlier, as part of another message */
 	if (place > 0 &&
 	    c->incoming[place - 1].first + c->incoming[place - 1].chunks > first)
 		return false;
@@ -153,9 +156,9 @@ static size_t greater_size(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-/* Returns true if memory is left for a message (struct channel_memory has the rules). ahead: an
- * earlier message is still missing. Messages ahead may use only half of the memory, so that the
- * missing message always finds room. */
+/* Returns true if there is memory for a message, by the rules of struct channel_memory. ahead: an
+ * earlier message is still incomplete. Messages ahead may use only half of the memory, so that the
+ * earlier message always finds room. */
 static bool may_have(const struct channel *c, size_t size, bool ahead)
 {
 	const struct channel_memory *m = c->options.memory;
@@ -170,7 +173,7 @@ static bool may_have(const struct channel *c, size_t size, bool ahead)
 	       (size <= all && own <= all - size && size <= most && m->used_bytes <= most - size);
 }
 
-/* Returns true if the message's chunks stay in their buffers. */
+/* Returns true if the message is kept in the buffers of its chunks instead of being joined. */
 static bool stays_apart(const struct channel *c, const struct channel_chunk *k)
 {
 	const size_t least = c->options.piece_least_bytes;
@@ -200,8 +203,9 @@ static struct incoming *insert_incoming(struct channel *c, size_t place,
 	return m;
 }
 
-/* Does not store chunks that arrived before or for which there is no room, and reports them. Stores
- * a chunk ahead of its turn within limits, so that the sender need not repeat it. */
+/* Does not store a chunk that arrived earlier, or for which there is no room, and tells the caller.
+ * Within limits, stores a chunk that arrives ahead of its turn, so that the sender need not resend
+ * it. */
 enum channel_taken channel_take(struct channel *c, const struct channel_chunk *k)
 {
 	if (k->number < c->expected)

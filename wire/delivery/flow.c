@@ -1,34 +1,37 @@
-/* flow.c - the measurements and the window of one link (method in flow.h).
- * Without the window, bulk would fill long queues in the network and delay every urgent message. */
+/* flow.c - the measurements and the window of one link (method in flow.h). Without the window, bulk
+ * data would fill long queues in the network and delay every urgent message. */
 #include "wire/delivery/flow.h"
 
 #include <string.h>
 
-/* Half of the length of the sliding windows, which cover one to two halves. LEAST_HALF_US is for
- * the least round trip, RATE_HALF for the rate. */
+/* Lengths of half a sliding window. LEAST_HALF_US, in microseconds, is for the least round trip.
+ * RATE_HALF, in rounds, is for the rate. A sliding window covers one to two halves. */
 #define LEAST_HALF_US INT64_C(10000000)
 #define RATE_HALF     4 /* number of rounds */
-/* The absence of a queue, or of a higher rate, counts after this number of rounds in a row. */
+/* Number of rounds in a row without a queue, or without a higher rate, after which the window
+ * reacts. */
 #define FREE_ROUNDS 3
-/* While STEADY and without a queue, the window grows by an eighth in each round, up to this
- * multiple of the bytes that the link carries: the delivery rate times the least round trip. */
+/* While STEADY and without a queue, the window grows by an eighth in each round as long as it is
+ * below this multiple of the bytes that the link carries: delivery rate times least round trip.
+ * Above, it grows by an eighth in every sixth round. */
 #define FREE_BEYOND 1.2
-/* While STARTING, the window grows by half in each round, as long as it is below this multiple of
- * the bytes that the link carries. */
+/* While STARTING, the window grows by half in each round while it is below this multiple of the
+ * bytes that the link carries. */
 #define START_BEYOND 1.75
-/* While STARTING, the rate counts as grown if it exceeds the previous rate by this factor. */
+/* While STARTING, the rate counts as grown if it exceeds the rate at its last growth by this
+ * factor. */
 #define START_GROWS 1.15
-/* A queue counts as long above this multiple of FLOW_QUEUE_US. */
+/* A queue counts as long if it lasts more than this multiple of FLOW_QUEUE_US. */
 #define LONG_QUEUES 3
-/* A link is unsteady if the deviation of its round trips exceeds 1 / UNSTEADY_PART of a round
- * trip. */
+/* A link is unsteady if the deviation of its round trips exceeds this fraction of a round trip: 1 /
+ * UNSTEADY_PART. */
 #define UNSTEADY_PART 32
-/* Window of an unsteady link, as a multiple of the bytes that the link carries: RATE_BEYOND while
- * STEADY, RATE_START while STARTING or after few samples. */
+/* Window of an unsteady link, as a multiple of the bytes that the link carries. RATE_BEYOND is for
+ * the phase STEADY; RATE_START is for the phase STARTING, and as long as there are few probes. */
 #define RATE_BEYOND 1.25
 #define RATE_START  2.0
-/* A rate that was measured while there was little to send says nothing about messages larger than
- * this multiple of the largest sample of the rate. */
+/* A rate that was measured while there was little to send does not apply to large messages. A
+ * message is large if it exceeds this multiple of the largest sample. */
 #define SAMPLE_BEYOND 2
 
 void flow_round_trip_add(struct flow_round_trip *r, int64_t took_us)
@@ -91,8 +94,8 @@ static void turn_window(struct flow_window *w, int64_t at, int64_t half)
 
 static void add_least(struct flow *f, int64_t took_us, int64_t now_us)
 {
-	/* After a pause longer than the window, the old least round trip stays until there is a new
-	 * sample. */
+	/* After a pause longer than the sliding window, both halves are empty. The old least round
+	 * trip then counts until the next sample. */
 	int64_t kept = flow_least_us(f);
 	turn_window(&f->least_us, now_us, LEAST_HALF_US);
 	if (f->least_us.now < 0 && f->least_us.before < 0 && kept > 0)
@@ -131,8 +134,9 @@ static void add_sample(struct flow *f, int64_t took_us, int64_t now_us)
 	add_least(f, took_us, now_us);
 }
 
-/* RFC 6298 begins with a deviation of half a round trip. That initial value takes about ten samples
- * to fade, and until then every far link would look unsteady. */
+/* Adds the round trip of a probe on an idle link. RFC 6298 would begin with a deviation of half a
+ * round trip, which takes about ten samples to fade. Until then every far link would look unsteady.
+ * Therefore the first samples are averaged plainly. */
 static void add_idle(struct flow *f, int64_t took_us)
 {
 	const int64_t off = took_us - f->idle.smoothed_us, n = f->idle_samples;
@@ -216,14 +220,15 @@ bool flow_may_leave(struct flow *f, size_t bytes, bool urgent)
 	return false;
 }
 
-/* Returns the bytes that the link carries in two round trips at the measured rate. */
+/* Returns the bytes that the link carries in two round trips at the measured rate, queueing time
+ * included. */
 static double carried_in_two(const struct flow *f)
 {
 	return 2e-6 * (double)flow_bytes_per_s(f) * (double)(flow_least_us(f) + FLOW_QUEUE_US);
 }
 
-/* Returns true if the message fills the link. Before the first activation only messages of some
- * hundred bytes have passed, and by their rate every activation would seem to fill the link. */
+/* Before the first activation, only messages of some hundred bytes have passed. Their rate is so
+ * low that every activation would seem to fill the link, so this function then returns false. */
 bool flow_fills(const struct flow *f, size_t bytes)
 {
 	const double carried = carried_in_two(f);
@@ -246,7 +251,8 @@ static void set_window(struct flow *f, double bytes)
 	f->window = (size_t)(bytes < least ? least : bytes > most ? most : bytes);
 }
 
-/* Adapts the window of a FLOW_DROPS link: additive increase, multiplicative decrease. */
+/* Adapts the window of a FLOW_DROPS link. The window grows by a fixed amount in a round without
+ * losses, and shrinks by a factor in a round with losses. */
 static void adapt_to_losses(struct flow *f)
 {
 	if (f->had_loss) {
@@ -260,9 +266,11 @@ static void adapt_to_losses(struct flow *f)
 }
 
 /* Grows the window while STARTING, as long as the link carries it. Returns false when the start is
- * over: the rate does not grow (as in BBR's startup) and there is a queue. A long queue ends the
- * start sooner than a short one. A busy peer, or TCP's own slow start, also looks like a queue. In
- * that case the rate still grows or the window holds nothing back, and the start lasts longer. */
+ * over: the rate has stopped growing (as in BBR's startup), and there is a queue.
+ *
+ * A long queue ends the start sooner than a short queue. A busy peer, or TCP's own slow start, also
+ * looks like a queue. In these cases the rate still grows, or the window holds nothing back, and
+ * therefore the start lasts longer. */
 static bool start_continues(struct flow *f, double queue, bool carried)
 {
 	const uint64_t rate = flow_bytes_per_s(f);
@@ -271,8 +279,8 @@ static bool start_continues(struct flow *f, double queue, bool carried)
 		f->start_rate = rate;
 		f->free_rounds = 0;
 	}
-	/* Lost packets stall a connection, which then carries less than its window without any
-	 * queue. In that case the window may grow too, but only after FREE_ROUNDS rounds without a
+	/* After lost packets, a connection stalls and carries less than its window, although there
+	 * is no queue. The window may then grow too, but only after FREE_ROUNDS rounds without a
 	 * queue. */
 	f->quiet_rounds = f->held_back && queue < FLOW_QUEUE_US / 4.0 ? f->quiet_rounds + 1 : 0;
 	if (f->held_back && (carried || f->quiet_rounds >= FREE_ROUNDS)) {
@@ -286,8 +294,8 @@ static bool start_continues(struct flow *f, double queue, bool carried)
 	return !f->held_back && f->free_rounds < 2 * FREE_ROUNDS;
 }
 
-/* Returns true if the idle round trip varies too much to show a queue, or if too few probes have
- * shown how much it varies. */
+/* Returns true if probes cannot show a queue, because the round trip of the idle link varies too
+ * much. Also returns true while too few probes have measured this variation. */
 static bool is_unsteady(const struct flow *f)
 {
 	if (f->idle_samples < FLOW_IDLE_SAMPLES)
@@ -296,8 +304,9 @@ static bool is_unsteady(const struct flow *f)
 	       f->idle.deviation_us > f->idle.smoothed_us / UNSTEADY_PART;
 }
 
-/* Adapts the window of a link whose queue cannot be seen. While STARTING, the window is twice the
- * bytes that the link carries, until the rate stops growing. */
+/* Adapts the window of an unsteady link by its rate, because its queue cannot be seen. While
+ * STARTING, the window is at least twice the bytes that the link carries. STARTING ends when the
+ * rate stops growing. */
 static void adapt_to_rate(struct flow *f)
 {
 	const uint64_t rate = flow_bytes_per_s(f);
@@ -320,10 +329,12 @@ static void adapt_to_rate(struct flow *f)
 		set_window(f, RATE_START * carried);
 }
 
-/* Adapts the window of a FLOW_FAR link to its queue. The window never falls below the bytes carried
- * in the least round trip, even if other traffic keeps a queue. Without a visible queue, the window
- * grows only to FREE_BEYOND times these bytes. Beyond that, either TCP is still slower than the
- * window, or the link is full and will show a queue. */
+/* Adapts the window of a FLOW_FAR link to the link's queue. The window never falls below the bytes
+ * that the link carries in the least round trip, even if other traffic keeps a queue.
+ *
+ * Without a visible queue, the window grows quickly to FREE_BEYOND times these bytes, and slowly
+ * beyond. A larger window would be of little use: either TCP is still slower than the window, or
+ * the link is full and will soon show a queue. */
 static void adapt_to_queue(struct flow *f)
 {
 	const double least = (double)flow_least_us(f), target = (double)FLOW_QUEUE_US;
@@ -348,7 +359,7 @@ static void adapt_to_queue(struct flow *f)
 	f->free_rounds = f->held_back && queue < target / 2 ? f->free_rounds + 1 : 0;
 	if (f->free_rounds >= FREE_ROUNDS && ((double)f->window < FREE_BEYOND * carried ||
 						     f->free_rounds % (2 * FREE_ROUNDS) == 0))
-		/* The link has become faster, so the window grows at once. */
+		/* A link without a queue may have become faster, so the window grows at once. */
 		window = 1.125 * (double)f->window;
 	if (window < (double)f->window / 2)
 		window = (double)f->window / 2;
@@ -357,9 +368,10 @@ static void adapt_to_queue(struct flow *f)
 	set_window(f, window);
 }
 
-/* At the end of a round: begins or ends to drain a queue that hides the least round trip. A link
- * that is drained twice in LEAST_HALF_US always has a round trip without a queue in its sliding
- * window. */
+/* Runs at the end of each round. Begins to drain the link's queue if no round trip near the least
+ * one was seen for LEAST_HALF_US / 2, because a queue may hide the least round trip. Ends the
+ * draining one round later. A link that is drained twice in LEAST_HALF_US always has a round trip
+ * without a queue in its sliding window. */
 static void drain_if_due(struct flow *f, int64_t now_us)
 {
 	if (f->phase == FLOW_DRAINING) {
@@ -398,7 +410,7 @@ void flow_lost(struct flow *f)
 	f->had_loss = true;
 }
 
-/* While REFILLING, raises the ramp by half of the acknowledged bytes. */
+/* While REFILLING, raises the limit `ramp` of the window by half of the acknowledged bytes. */
 static void refill(struct flow *f, size_t bytes)
 {
 	if (f->ramp < f->window) {

@@ -3,33 +3,36 @@
  *
  * Measurements. Round trips are smoothed as in RFC 6298. The least round trip of a sliding window
  * is kept, because it contains no waiting in queues. Each acknowledged chunk gives a sample of the
- * delivery rate: the bytes acknowledged between its sending and its acknowledgement, divided by
- * that time or by the time that sending them took, whichever is longer (Cheng, Cardwell, Yeganeh,
- * Jacobson: Delivery Rate Estimation, draft-cheng-iccrg). The greatest sample of the last rounds is
- * the estimate, as in BBR. A round lasts until a chunk sent at its beginning is acknowledged. A
- * sample taken while there was too little to send may raise the estimate but never lower it.
+ * delivery rate. The sample is the bytes that were acknowledged while the chunk was under way,
+ * divided by a time. This is the time in which they were acknowledged or the time in which they
+ * were sent, whichever is longer (Cheng, Cardwell, Yeganeh, Jacobson: Delivery Rate Estimation,
+ * draft-cheng-iccrg). The greatest sample of the last rounds is the estimate, as in BBR. A round
+ * lasts until a chunk sent at its beginning is acknowledged. A sample taken while there was too
+ * little to send may raise the estimate but never lower it.
  *
- * The window limits messages that can wait. At the start it grows by half every round, until the
- * delivery rate stops growing and the probes show a queue: their shortest round trip in a round
- * exceeds the least one. Afterwards the window is steered so that the queue is FLOW_QUEUE_US long,
- * as in LEDBAT (RFC 6817) but in larger steps: half of the error, once a round. Urgent messages
- * therefore find a link that is used fully and a queue that is short. The window grows only while
- * it holds messages back. From time to time it shrinks for one round below the delivery rate times
- * the least round trip, so that the queue empties and the least round trip is seen again (BBR's
- * ProbeRTT).
+ * The window limits the bytes under way of bulk: messages that can wait. At the start the window
+ * grows by half every round. The start ends when the delivery rate has stopped growing and probes
+ * show a queue: the shortest round trip of a probe in this round exceeds the least round trip.
+ * Afterwards the window is steered so that bytes wait FLOW_QUEUE_US in the queue, as in LEDBAT (RFC
+ * 6817) but in larger steps. Each round corrects half of the error. Urgent messages therefore find
+ * a link that is used fully and a queue that is short. The window grows only while it holds
+ * messages back. From time to time the window shrinks for one round below the delivery rate times
+ * the least round trip. The queue then empties, and a probe can measure the least round trip again
+ * (BBR's ProbeRTT).
  *
- * Urgent messages need no window, but large ones leave one after the other. If two of them shared
- * the link, the first would arrive as late as the second.
+ * Urgent messages need no window, but large urgent messages are sent one after the other. If two of
+ * them shared the link, the first would arrive as late as the second.
  *
- * On some links the round trip varies even while nothing is under way, and probes cannot show a
- * queue as short as this variation. Every link is treated as such a link until FLOW_IDLE_SAMPLES
- * probes have found it idle. Its window is 1.25 times the product of delivery rate and round trip:
- * the window follows the rate upwards, and the queue stays below a quarter of the product. With
- * fewer probes the window is twice the product.
+ * On an unsteady link the round trip varies even while nothing is under way, and probes cannot show
+ * a queue that is shorter than this variation. The window of such a link is 1.25 times the product
+ * of delivery rate and round trip. It follows the rate upwards, and the queue stays below a quarter
+ * of the product. A link counts as unsteady until FLOW_IDLE_SAMPLES probes have measured it idle,
+ * and its window is then twice the product.
  *
- * Below this module TCP has its own congestion control and repairs losses. This window only keeps
- * TCP from filling long queues. Chunks that it holds back itself are not in the link's queue.
- * Therefore small probes, which do not wait behind bulk, measure that queue.
+ * TCP, below this module, has its own congestion control and repairs losses. This window only keeps
+ * TCP from filling long queues. Acknowledged chunks cannot show the link's queue, because TCP
+ * itself may have held them back. Therefore small probes, which do not wait behind bulk, measure
+ * it.
  */
 #ifndef WIRE_FLOW_H
 #define WIRE_FLOW_H
@@ -38,33 +41,34 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A smoothed round trip and its deviation (RFC 6298). All 0: not known. */
+/* A smoothed round trip and its mean deviation (RFC 6298). All 0: nothing was measured. */
 struct flow_round_trip {
 	int64_t smoothed_us, deviation_us;
 };
 void flow_round_trip_add(struct flow_round_trip *r, int64_t took_us);
-/* Returns the time after which an answer is overdue: smoothed + 4 deviations + FLOW_BUSY_US for a
- * busy peer. FLOW_FIRST_US while nothing is known. */
+/* Returns the time after which an answer is overdue: the smoothed round trip + 4 deviations +
+ * FLOW_BUSY_US, because the peer may be busy. FLOW_FIRST_US if nothing was measured. */
 int64_t flow_overdue_us(const struct flow_round_trip *r);
 #define FLOW_BUSY_US  INT64_C(100000)
 #define FLOW_FIRST_US INT64_C(1000000)
 #define FLOW_QUEUE_US INT64_C(15000)
-/* Rate assumed while the rate is unknown. It is below that of the slowest links on which training
- * is useful, so that no chunk of a first large message counts as lost while the message is still
- * being sent. */
+/* Rate assumed while the rate is unknown. Slower links are useless for training. The rate is low so
+ * that no chunk of a first large message counts as lost while TCP still sends the message. */
 #define FLOW_SLOW_BYTES_PER_S 100000
 #define FLOW_IDLE_SAMPLES 4
 
-/* The greatest or least value of a sliding window, kept in two halves. */
+/* The greatest or least value in a sliding window. It is stored as one value for each half of the
+ * window. */
 struct flow_window {
 	int64_t now, before; /* values of this half and of the previous half; -1: none */
 	int64_t since;       /* when this half began, as a time or as a round */
 };
 
 enum flow_kind {
-	FLOW_NEAR, /* TCP pushes back, and the link has no queue to measure: the window is fixed */
-	FLOW_FAR,  /* TCP pushes back, and the link has queues */
-	/* The link drops what does not fit a buffer: the window limits all messages and shrinks
+	/* TCP blocks a full sender, and there is no queue to measure: the window is fixed. */
+	FLOW_NEAR,
+	FLOW_FAR, /* TCP blocks a full sender, and the link has queues */
+	/* Frames that do not fit a buffer are dropped: the window limits all messages and shrinks
 	 * with losses. */
 	FLOW_DROPS
 };
@@ -90,35 +94,41 @@ enum flow_phase { FLOW_STARTING, FLOW_STEADY, FLOW_DRAINING, FLOW_REFILLING };
 struct flow {
 	struct flow_limits limits;
 	struct flow_round_trip round_trip;
-	/* Round trips of probes that were sent while nothing was under way: running averages,
-	 * which begin as plain averages of the first samples. */
+	/* Round trips of probes that were sent while nothing was under way, as running averages.
+	 * The first samples are averaged plainly. */
 	struct flow_round_trip idle;
-	unsigned idle_samples; /* number of probes in `idle` */
-	/* Windows of the least round trip and of the greatest rate in bytes per second. */
+	unsigned idle_samples; /* number of samples in `idle`, counted up to 8 */
+	/* Sliding windows of the least round trip, and of the greatest rate in bytes per second. */
 	struct flow_window least_us, rate;
-	int64_t least_seen_us; /* when a round trip close to the least one was last seen */
-	/* Every sample of the rate so far was taken while there was too little to send. */
+	int64_t least_seen_us; /* when a round trip near the least round trip was last seen */
+	/* All samples of the rate so far were taken while there was too little to send. */
 	bool limited;
-	size_t sampled_bytes;  /* bytes of the largest sample of the rate */
+	size_t sampled_bytes;  /* largest number of bytes in one sample of the rate */
 	uint64_t delivered;    /* bytes acknowledged */
-	int64_t delivered_us;  /* when the last of the delivered bytes were acknowledged */
-	int64_t first_us;      /* when the chunk was sent that was acknowledged last */
-	uint64_t limited_until; /* samples count as limited until this many bytes are delivered */
+	int64_t delivered_us;  /* when bytes were last acknowledged */
+	int64_t first_us;      /* when the most recently acknowledged chunk was sent */
+	/* Samples of chunks sent while `delivered` is at most this are limited. */
+	uint64_t limited_until;
 	size_t under_way;      /* bytes sent and not acknowledged */
-	/* The window and its state: */
+	/* The window in bytes, and its state: */
 	size_t window;
 	enum flow_phase phase;
-	bool had_bulk;         /* in this round there were messages that can wait */
-	bool held_back;        /* in this round the window held some of them back */
+	bool had_bulk;         /* messages that can wait were to be sent in this round */
+	bool held_back;        /* the window held a chunk back in this round */
 	bool had_loss;         /* in this round a chunk was lost */
 	bool urgent_waits;     /* an urgent message waits until the link has room for it */
-	size_t ramp;           /* limit of the window while DRAINING and REFILLING; otherwise 0 */
-	unsigned free_rounds;  /* rounds in a row without a queue although the window held messages
-				* back; while STARTING: rounds in a row in which the rate did not
-				* grow */
+	/* Limit that replaces the window while DRAINING and REFILLING; otherwise 0. */
+	size_t ramp;
+	/* Rounds in a row without a queue in which the window held messages back. While STARTING:
+	 * rounds in a row in which the rate did not grow. */
+	unsigned free_rounds;
 	uint64_t start_rate;   /* the rate when it last grew while STARTING */
-	unsigned quiet_rounds; /* while STARTING: rounds without a queue since the window grew */
-	uint64_t round_ends;   /* the round ends when this number of bytes is delivered */
+	/* While STARTING: rounds in a row without a queue, in which the window held messages back
+	 * and did not grow. */
+	unsigned quiet_rounds;
+	/* The round ends when a chunk is acknowledged that was sent after `delivered` had reached
+	 * this. */
+	uint64_t round_ends;
 	int64_t rounds;
 	int64_t round_least_us; /* shortest round trip of a probe in this round; -1: none */
 };
@@ -127,22 +137,22 @@ void flow_init(struct flow *f);
 /* Restarts the window for a session with another process. The measurements stay. */
 void flow_start(struct flow *f, const struct flow_limits *limits);
 
-/* The state of the measurement when a chunk was sent. */
+/* The flow's counters when a chunk was sent. The chunk's acknowledgement is compared with them. */
 struct flow_mark {
 	int64_t left_us, delivered_us, first_us;
 	uint64_t delivered;
 	bool limited;
 };
 /* Returns true if this many bytes may be sent now. While an urgent message waits (flow_may_follow),
- * only urgent messages may be sent. */
+ * no other message may be sent. */
 bool flow_may_leave(struct flow *f, size_t bytes, bool urgent);
-/* Returns true if a message of this size fills the link for two round trips. Returns false while
- * that is unknown: a rate that was measured while there was little to send is only a lower bound,
- * and says nothing about much larger messages. */
+/* Returns true if a message of this size occupies the link for more than two round trips. Returns
+ * false while that is unknown. A rate that was measured while there was little to send is only a
+ * lower bound, and says nothing about much larger messages. */
 bool flow_fills(const struct flow *f, size_t bytes);
-/* Returns true if an urgent message of this size may leave although older urgent messages are under
- * way. The message must wait if both are true: it fills the link for two round trips, and the older
- * messages still fill the link for one. */
+/* Returns true if an urgent message of this size may be sent although older urgent messages are
+ * under way. Returns false if the message fills the link for two round trips, and the bytes under
+ * way fill it for one. The message must then wait. */
 bool flow_may_follow(struct flow *f, size_t bytes);
 /* Records that a chunk was sent, and fills its mark. */
 void flow_left(struct flow *f, struct flow_mark *mark, size_t bytes, int64_t now_us);
@@ -152,22 +162,22 @@ int64_t flow_arrived(struct flow *f, const struct flow_mark *mark, size_t bytes,
 	int64_t now_us);
 /* Subtracts lost or dropped bytes from the bytes under way. */
 void flow_gone(struct flow *f, size_t bytes);
-/* Adds bytes to the bytes under way again, because they were not lost after all. */
+/* Adds bytes to the bytes under way again, because a chunk that was declared lost has arrived. */
 void flow_back(struct flow *f, size_t bytes);
 /* Records that a chunk was lost or is overdue. */
 void flow_lost(struct flow *f);
-/* Records that no data waits to be sent, because samples of the rate may therefore be too low. */
+/* Records that no data waits to be sent. Samples of the rate may therefore be too low. */
 void flow_idle(struct flow *f);
-/* Returns true if the caller should send probes, because messages that can wait are limited by the
- * window. */
+/* Returns true if the caller should send probes, because the window limits messages that can
+ * wait. */
 bool flow_wants_probes(const struct flow *f);
 /* Records a probe's round trip. */
 void flow_sample(struct flow *f, int64_t took_us, int64_t now_us);
 
 int64_t flow_least_us(const struct flow *f);     /* returns the least round trip; 0: unknown */
 uint64_t flow_bytes_per_s(const struct flow *f); /* returns the delivery rate; 0: unknown */
-/* Returns the time that the bytes under way need at the delivery rate. If the rate is unknown, a
- * FLOW_FAR link counts as having FLOW_SLOW_BYTES_PER_S; 0: unknown. */
+/* Returns the time that the bytes under way need at the delivery rate; 0: unknown. While the rate
+ * of a FLOW_FAR link is unknown, it counts as FLOW_SLOW_BYTES_PER_S. */
 int64_t flow_drain_us(const struct flow *f);
 
 #endif

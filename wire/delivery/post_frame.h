@@ -4,10 +4,10 @@
  *
  *     kind 1, class 1, ranges 1, zero 1, index 4, number 8, ack 8, total 8, chunks 4, zero 8
  *
- * After the head, a CHUNK or LOSSY frame has its content. After the head of an ACK frame, `ranges`
- * pairs { from 4, length 4 } follow, ascending and not adjacent. Integers are little-endian. The
- * head has 44 bytes, so that the content lies on a 16-byte boundary of nanomsg's buffer. A PING may
- * be padded with up to POST_PROBE_LARGE bytes. CHUNK and ACK frames both acknowledge chunks of
+ * In a CHUNK or LOSSY frame, the content follows the head. In an ACK frame, `ranges` pairs { from
+ * 4, length 4 } follow the head, ascending and not adjacent. Integers are little-endian. The head
+ * has 44 bytes, so that the content begins on a 16-byte boundary of nanomsg's buffer. A PING may
+ * end with up to POST_PROBE_LARGE bytes of padding. CHUNK and ACK frames both acknowledge chunks of
  * their class; a CHUNK frame has no ranges.
  */
 #ifndef WIRE_POST_FRAME_H
@@ -30,7 +30,7 @@ enum post_frame_kind {
 struct post_frame {
 	enum post_frame_kind kind;
 	enum post_class class;
-	uint64_t ack;      /* number of the first chunk that the sender of the frame lacks */
+	uint64_t ack; /* number of the first chunk that the frame's sender has not received */
 	unsigned n_ranges;
 	struct channel_range ranges[CHANNEL_RANGES];
 	struct channel_chunk chunk; /* in CHUNK and LOSSY frames */

@@ -1,6 +1,6 @@
-/* post_peer.c - a post's table of peers: their channels, and the accounts of their keys.
- * A peer's number contains a count of its slot's uses, so that an old number never names a new
- * peer. */
+/* post_peer.c - a post's table of peers: their channels, and the quota accounts of their keys. A
+ * peer's number contains the number of times that its slot was used. An old number therefore never
+ * names a new peer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,9 +8,13 @@
 #include "wire/delivery/post_private.h"
 
 #define MIB ((size_t)1 << 20)
-/* Towards a listener nanomsg pushes back. Towards a dialer nanomsg drops frames that do not fit the
- * socket's buffer, so chunks and window stay below the smallest buffer of any system. The window of
- * a far link begins with twice the bytes that TCP sends at once. */
+/* Windows by the kind of connection: one connection that this process dialed, several such
+ * connections, and a connection that the peer dialed.
+ *
+ * nanomsg blocks a dialer's frames while its connection is full. A listener's frames are dropped if
+ * they do not fit the socket's buffer, so chunks and window then stay below the smallest buffer of
+ * any system. With several connections, the window begins with twice the bytes that TCP sends at
+ * once. */
 static const struct flow_limits near_limits = {FLOW_NEAR, 64 * MIB, 65536, 64 * MIB};
 static const struct flow_limits far_limits = {FLOW_FAR, 262144, 131072, 64 * MIB};
 static const struct flow_limits taken_limits = {FLOW_DROPS, 131072, 65536, MIB};
@@ -188,8 +192,8 @@ double post_account_spent(struct account *a, double per_s, int64_t now_us)
 	return a->spent;
 }
 
-/* Also frees accounts that no peer uses and whose `spent` has fallen to 0. There are therefore at
- * most as many accounts as admitted keys. */
+/* Also frees each account that no peer uses and whose `spent` has fallen to 0. Without this, the
+ * accounts of keys that have left would remain forever. */
 void post_account_open(struct post *p, struct peer *peer, int64_t now_us)
 {
 	struct account *own = NULL;

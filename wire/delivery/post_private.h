@@ -14,19 +14,20 @@
 
 #define POST_PINGS 16
 
-/* The quota that one key has used, by all of its processes together. */
+/* The frames that one key has used of its quota, in all of its processes together. */
 struct account {
 	struct account *next;
 	struct keys_public key;
 	uint32_t peers; /* number of peers that share the account */
-	/* Number of frames counted against the quota; it falls with time at the quota's rate. */
+	/* Number of frames counted against the quota. The number falls with time, by the quota's
+	 * frames per second. */
 	double spent;
 	int64_t spent_us;      /* when `spent` was last updated */
 };
 
-/* The last pings that were sent. Small pings may be sent ten times as often as large ones, so they
- * have a ring of their own. Otherwise they would displace a large ping within 1.6 s, and on a long
- * link its answer would count as unsolicited. */
+/* The pings that were sent last. Small pings may be sent ten times as often as large pings, so each
+ * size has a ring of its own. In a common ring, small pings would displace a large ping within 1.6
+ * s. On a long link the answer to the large ping would then count as unsolicited. */
 struct ping_ring {
 	int64_t left_us[POST_PINGS]; /* when each ping left; 0: it was answered */
 	unsigned n_sent;
@@ -35,7 +36,7 @@ struct ping_ring {
 struct peer {
 	post_peer_id id;
 	struct line *line;
-	uint32_t session;      /* number of the session; 0: none */
+	uint32_t session;      /* number of the link's session with the peer; 0: none */
 	bool known;            /* there was a session with this peer before */
 	bool ephemeral;        /* the peer is removed after its POST_DOWN */
 	bool ack_due;
@@ -43,20 +44,22 @@ struct peer {
 	struct unacked {
 		unsigned frames;
 		size_t bytes;
-	} unacked[POST_CLASSES]; /* frames and bytes received and not yet acknowledged */
+	} unacked[POST_CLASSES]; /* received and not yet acknowledged by this process */
 	size_t lossy_most;       /* length of the longest LOSSY message, bytes */
-	uint64_t own_instance;   /* number by which this peer knows this process */
-	/* Account of the key of a peer that connected; NULL before the first session. */
+	uint64_t own_instance;   /* instance number by which this peer knows this process */
+	/* Quota account of the peer's key. NULL: this process dialed the peer, or has had no
+	 * session with it. */
 	struct account *account;
 	struct flow flow;
 	struct ping_ring small_pings, large_pings;
-	/* For each class: time of the last acknowledgement, or when a message was first queued
-	 * after all were acknowledged */
+	/* For each class: when an acknowledgement for the class last arrived, or when a message was
+	 * queued while no other message of the class waited. The later of the two counts. */
 	int64_t moved_us[POST_CLASSES];
-	int64_t probed_us;     /* when the post itself last sent a ping */
+	/* When the post itself last sent a ping, to measure the window's queue. */
+	int64_t probed_us;
 	int64_t session_us;    /* when the session began */
 	/* For each class: when a message was first acknowledged on the present connections. A time
-	 * up to post_peer_renewed_us is that of earlier connections. */
+	 * that is not after post_peer_renewed_us belongs to earlier connections. */
 	int64_t carried_us[POST_CLASSES];
 	struct post *post;
 	struct channel *channels[POST_CLASSES];
@@ -68,14 +71,14 @@ struct peer {
 	struct post_peer_info info;
 };
 
-/* A link and its place in the poll set. */
+/* A link and its descriptors in the poll set. */
 struct line {
 	struct link *link;
 	struct peer *peer;  /* the peer that a dialing link dials; NULL for a listening link */
 	/* The line is in the ready list, because its link may have an event to receive. */
 	bool ready;
 	struct line *next_ready;
-	/* The poll set ignores the link's frames, because enough are being opened. */
+	/* The link's frames are not polled, because the threads have enough of them to open. */
 	bool reads_paused;
 	struct timer due; /* when to call link_tick for this link */
 	bool polls_read[LINK_TRUNKS], polls_write[LINK_TRUNKS];
@@ -83,8 +86,8 @@ struct line {
 	unsigned added; /* number of the link's connections that count against connections_more */
 };
 
-/* The trunks of a link. Activations use the quick trunk, sums and weights the bulk trunk.
- * Activations that fill the link use the bulk trunk, too. */
+/* The trunks of a link (link.h). Activations use the quick trunk, except that activations that fill
+ * the link use the bulk trunk. Sums and weights use the bulk trunk. */
 enum { POST_TRUNK_CONTROL, POST_TRUNK_QUICK, POST_TRUNK_BULK = LINK_TRUNK_BULK };
 
 #define POST_QUEUE 4
@@ -92,30 +95,34 @@ enum { POST_TRUNK_CONTROL, POST_TRUNK_QUICK, POST_TRUNK_BULK = LINK_TRUNK_BULK }
 struct post {
 	struct post_options options;
 	int epoll;
-	/* Threads that seal frames; NULL: the caller seals and opens frames itself. */
+	/* Threads that seal and open frames; NULL: the caller's thread does this itself. */
 	struct sealers *sealers;
 	struct line *lines[POST_LINKS_MOST];
 	uint32_t n_lines;
 	struct line *first_ready,
-		*last_ready; /* list of the ready lines, the longest waiting first */
-	struct timers line_timers, peer_timers; /* `due` of the lines, `deadline` of the peers */
-	uint64_t admitted_version; /* keys_list_version when all lines last followed the list */
+		/* List of the ready lines; the line that has waited longest is first. */
+		*last_ready;
+	/* Timers named `due` of the lines, and `deadline` of the peers. */
+	struct timers line_timers, peer_timers;
+	/* keys_list_version of the admitted list when all lines last adopted it. */
+	uint64_t admitted_version;
 	struct peer **slots; /* (peers_most) the peers; NULL: the slot is free */
 	uint16_t *uses;      /* (peers_most) how often each slot was used */
 	struct peer *acks;   /* list of the peers with ack_due */
 	bool acks_wait;      /* the trunks of all peers with ack_due had no room at the last try */
 	/* List of the peers with pump_due, the longest waiting first. */
 	struct peer *first_pump, *last_pump;
-	size_t turn_bytes;   /* bytes of chunks that may still be sent in this turn */
+	/* Bytes of chunks that the post may still send in this turn of the loop. */
+	size_t turn_bytes;
 	struct account *accounts;
 	struct peer *giving; /* the peer whose complete messages are being delivered */
-	struct post_message queue[POST_QUEUE]; /* events that are delivered before other messages */
+	struct post_message queue[POST_QUEUE]; /* events that post_receive gives before frames */
 	unsigned n_queue;
 	struct post_message lent; /* the last delivered message, unless it was kept */
 	post_peer_id leaving; /* the peer to remove at the next post_receive */
 	struct channel_memory memory;
 	struct post_transfer *transfers; /* (POST_TRANSFERS) finished transfers, in a ring */
-	/* Number of transfers that the caller has taken; number of recorded transfers. */
+	/* Numbers of transfers that the caller has taken, and that the post has recorded. */
 	uint64_t transfers_taken, transfers_in;
 	unsigned connections_added; /* number of connections that count against connections_more */
 	struct post_counters counters;
@@ -128,18 +135,19 @@ struct peer *post_peer_find(const struct post *p, post_peer_id id);
 struct peer *post_peer_new(struct post *p, struct line *line, bool dialed);
 /* Frees the peer, its channels and their messages. */
 void post_peer_free(struct post *p, struct peer *peer);
-/* Finds a peer that connected to this process, by its key and the number of its process (0: any).
- * NULL: none. */
+/* Finds a peer that has connected to this process, by its key and the instance number of its
+ * process (0: any process). NULL: none. */
 struct peer *post_peer_of_key(const struct post *p, const struct keys_public *key,
 	uint64_t instance);
 
 /* Gives the peer the account of its key. */
 void post_account_open(struct post *p, struct peer *peer, int64_t now_us);
 void post_accounts_fini(struct post *p);
-/* Updates and returns the frames counted against the quota of per_s frames a second. */
+/* Lowers the count `spent` by the time that has passed, at per_s frames a second, and returns
+ * it. */
 double post_account_spent(struct account *a, double per_s, int64_t now_us);
 
-/* Starts all channels of the peer, for a session with a new process. */
+/* Starts all channels of the peer with chunk number 0, for a session with a new process. */
 void post_peer_start(struct peer *peer, size_t chunk_most, unsigned connections);
 /* Resume, pause and drop all channels of the peer. post_peer_drop returns the number of dropped
  * messages. */
@@ -154,26 +162,28 @@ int64_t post_peer_renewed_us(const struct peer *peer);
 bool post_peer_empty(const struct peer *peer);
 
 /* ---- post_send.c ---- */
-/* Returns the open trunk by which a message of this class and size is sent: the control trunk if
- * the trunk of its class is not open. An activation never waits for a trunk that still connects. */
+/* Returns the open trunk for a message of this class and size. If the trunk of the class is not
+ * open, this is the control trunk. Activations never wait for a trunk that still connects. */
 unsigned post_trunk_of(const struct peer *peer, enum post_class class, size_t bytes);
-/* Bytes of chunks, beyond one chunk, that are sent in a turn: a call of post_tick or post_receive,
- * and the calls of post_send after it. Sealing one MiB takes about a millisecond. */
+/* Bytes of chunks that the post sends in one turn, which it may exceed by one chunk. A turn is a
+ * call of post_tick or post_receive, and the calls of post_send that follow. Sealing one MiB takes
+ * about a millisecond. */
 #define POST_TURN_BYTES ((size_t)1 << 20)
-/* Sends the chunks that may be sent now and in this turn. If there are more, the peer waits for the
- * next turn. */
+/* Sends the chunks that the peer may be sent in this turn. If more chunks are ready, the peer waits
+ * for the next turn. */
 void post_pump(struct post *p, struct peer *peer, int64_t now_us);
-/* Pumps the peers that wait for the next turn, while the turn has bytes left. */
+/* Sends the chunks of the peers that wait for a turn, until this turn's bytes are used up. */
 void post_pump_waiting(struct post *p, int64_t now_us);
-/* Removes the peer from those that wait. */
+/* Removes the peer from the peers that wait for the next turn. */
 void post_pump_none(struct post *p, const struct peer *peer);
-/* Makes the peer's timer early enough for the deadlines of its channels. */
+/* Sets the peer's timer to the earliest deadline of its channels, unless the timer is already
+ * earlier. */
 void post_note_deadline(struct post *p, struct peer *peer, int64_t now_us);
-/* Records that a chunk is to be acknowledged, at once or at the next post_flush_acks. */
+/* Acknowledges a chunk, either at once or at the next post_flush_acks. */
 void post_owe_ack(struct post *p, struct peer *peer, enum post_class class, size_t size,
 	int64_t now_us);
 void post_flush_acks(struct post *p, int64_t now_us);
-/* Answers a ping, unless it cannot be sent now. */
+/* Answers a ping. A pong that cannot be sent now is dropped. */
 void post_answer_ping(struct post *p, struct peer *peer, uint64_t number, int64_t now_us);
 
 /* ---- post_receive.c ---- */
@@ -185,10 +195,11 @@ bool post_next_given(struct post *p, struct post_message *out);
 void post_count_received(struct post *p, const struct post_message *m);
 
 /* ---- post.c ---- */
-/* Follows a change of the link's state: polls for writing exactly those trunks that are blocked,
- * and sets the time of the next link_tick. */
+/* Adapts the poll set and the timer to the new state of a link. Blocked trunks are polled for room,
+ * and the timer is set to the next link_tick. */
 void post_line_changed(struct post *p, struct line *line);
-/* Opens a trunk and polls it. Returns true if it is open. */
+/* Opens a trunk, if it is not open yet, and adds it to the poll set. Returns true if the trunk is
+ * open. */
 bool post_open_trunk(struct post *p, struct line *line, unsigned trunk);
 
 #endif

@@ -7,14 +7,14 @@
 #include "wire/delivery/post_frame.h"
 #include "wire/delivery/post_private.h"
 
-/* Longest chunk that a dialer accepts: less than the smallest buffer of any system
+/* Longest chunk that this process accepts from a dialer: below the smallest buffer of any system
  * (post_peer.c). */
 #define TAKEN_CHUNK ((size_t)65536)
 
 /* The quota of a key is counted in frames. */
-#define CHARGE_BYTES 4096.0 /* bytes of a message that count like one more frame */
-#define CHARGE_SESSION 50.0 /* frames that a new session counts for its handshake and setup */
-#define CHARGE_BURST_S 10.0 /* seconds of quota that may be used at once */
+#define CHARGE_BYTES 4096.0 /* bytes of a message that count as much as one frame */
+#define CHARGE_SESSION 50.0 /* frames that a session counts, because of its handshake */
+#define CHARGE_BURST_S 10.0 /* seconds of the quota that a key may use up at once */
 
 static void charge_peer(struct post *p, struct peer *peer, double frames, int64_t now_us)
 {
@@ -24,7 +24,8 @@ static void charge_peer(struct post *p, struct peer *peer, double frames, int64_
 	peer->account->spent = post_account_spent(peer->account, per_s, now_us) + frames;
 	if (peer->account->spent <= CHARGE_BURST_S * per_s)
 		return;
-	/* An operator admitted the key again, after a look at the cause. */
+	/* keys_list_bar refuses the key until an operator admits it again, after a look at the
+	 * cause. The key then starts with its whole quota. */
 	peer->account->spent = 0;
 	p->counters.link.refused[LINK_FLOOD]++;
 	keys_list_bar(p->options.admitted, &peer->info.key);
@@ -43,8 +44,8 @@ static void queue_message(struct post *p, const struct post_message *m)
 		p->queue[p->n_queue++] = *m;
 }
 
-/* Returns the peer of a new session. Each process of a shared key is a peer. The processes of any
- * other key are one peer, because they run one after the other. */
+/* Returns the peer of a new session. For a key that several processes share, each process is a
+ * peer. Any other key has one peer, because its processes run one after the other. */
 static struct peer *peer_for(struct post *p, struct line *line, const struct link_event *e)
 {
 	if (line->peer != NULL)
@@ -68,8 +69,9 @@ static void drop_retained(struct post *p, struct peer *peer)
 			.lost = lost});
 }
 
-/* Gives a new session to its peer; it replaces the previous session. The same process continues
- * where it was. For a restarted process the channels restart, and retained messages are dropped. */
+/* Gives a new session to its peer, in place of the previous session. If the peer's process is the
+ * same, the channels continue. If it is a new process, the channels restart and retained messages
+ * are dropped. */
 static void on_up(struct post *p, struct line *line, const struct link_event *e, int64_t now_us)
 {
 	struct peer *peer = peer_for(p, line, e);
@@ -124,8 +126,8 @@ static struct peer *peer_of_session(struct post *p, struct line *line, const str
 {
 	struct peer *peer =
 		line->peer != NULL ? line->peer : post_peer_find(p, (post_peer_id)e->tag);
-	/* The event of a session's first frame may be older than the session's tag, so it is found
-	 * by its session. */
+	/* The event of a session's first frame may be older than the session's tag. Its peer is
+	 * therefore found by the session number. */
 	for (uint32_t i = 0; peer == NULL && i < p->options.peers_most; i++) {
 		struct peer *other = p->slots[i];
 		if (other != NULL && other->line == line && other->session == e->session)
@@ -159,8 +161,8 @@ static bool take_ping(struct ping_ring *sent, uint64_t number)
 	return false;
 }
 
-/* Ignores answers that were not asked for. The round trip of a large ping includes the transfer
- * time of its bytes, so it is no sample of the round trip. */
+/* Handles the answer to a ping; ignores an answer to no ping. A large ping's time includes the
+ * transfer of its bytes, so it is not counted as a round trip. */
 static void on_pong(struct peer *peer, uint64_t number, int64_t now_us)
 {
 	if (take_ping(&peer->small_pings, number))
@@ -230,7 +232,8 @@ static bool on_content(struct post *p, struct peer *peer, struct post_frame *f,
 	p->counters.gap_frames += taken == CHANNEL_TOO_FAR;
 	p->counters.duplicate_frames += taken == CHANNEL_DUPLICATE;
 	peer->info.duplicate_frames += taken == CHANNEL_DUPLICATE;
-	/* Delivers this peer's messages next, because the chunk may have completed several. */
+	/* The chunk may have completed several messages, so this peer's messages are delivered
+	 * next. */
 	p->giving = peer;
 	if (taken != CHANNEL_WHOLE)
 		return post_next_given(p, out);

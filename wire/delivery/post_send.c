@@ -1,5 +1,5 @@
-/* post_send.c - the sending half of a post: chunks, LOSSY messages, probes, acknowledgements.
- * It decides which class is sent first and by which trunk, so that bulk never delays control. */
+/* post_send.c - the sending half of a post: chunks, LOSSY messages, probes, acknowledgements. It
+ * decides which class is sent first and on which trunk, so that bulk never delays control. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +15,10 @@
 #define PROBE_LEAST_US INT64_C(2000)
 #define LOOK_US INT64_C(5000) /* least time between two checks of a peer's deadlines */
 
-/* Returns true if the message belongs in the bulk trunk, which BBR paces. An activation that fills
- * the link gains nothing from leaving in one flight. In the quick trunk such an activation would
- * fill the network's queues, and delay the acknowledgements of messages in the other direction. */
+/* Returns true if the message belongs on the bulk trunk, where TCP paces bytes (BBR). This is also
+ * true for an activation that fills the link, because it takes several round trips anyway. On the
+ * quick trunk it would fill the network's queues and delay the acknowledgements of messages in the
+ * other direction. */
 static bool wants_bulk_trunk(const struct peer *peer, enum post_class class, size_t bytes)
 {
 	return class >= POST_CLASS_SUMS ||
@@ -36,8 +37,8 @@ unsigned post_trunk_of(const struct peer *peer, enum post_class class, size_t by
 	return POST_TRUNK_CONTROL;
 }
 
-/* Returns the trunk for LOSSY messages: one of several connections if possible, so that one lost
- * packet does not delay the messages after it. */
+/* Returns the trunk for LOSSY messages. If possible this is the quick trunk with its several
+ * connections, so that one lost packet does not delay the messages after it. */
 static unsigned trunk_of_lossy(const struct peer *peer)
 {
 	const struct link *link = peer->line->link;
@@ -73,7 +74,7 @@ static int send_chunk(struct post *p, struct peer *peer, const struct post_frame
 		now_us);
 	post_line_changed(p, peer->line);
 	if (rc == 0 && !channel_holes(peer->channels[f->class])) {
-		/* The chunk's head has just acknowledged the received frames. */
+		/* The head of the chunk's frame acknowledges all frames received so far. */
 		peer->unacked[f->class].frames = 0;
 		peer->unacked[f->class].bytes = 0;
 	}
@@ -88,15 +89,15 @@ void post_note_deadline(struct post *p, struct peer *peer, int64_t now_us)
 		if (at < first)
 			first = at < now_us + LOOK_US ? now_us + LOOK_US : at;
 	}
-	/* Sets the timer only to an earlier time. If the deadline has become later, this is noticed
-	 * when the timer expires. */
+	/* Only moves the timer to an earlier time. If the deadline is now later, the timer expires
+	 * too early, and post_tick then sets it again. */
 	if (peer->deadline.place == 0 || first < peer->deadline.at_us)
 		timers_set(&p->peer_timers, &peer->deadline, first);
 }
 
 static int send_ping(struct post *p, struct peer *peer, bool large, int64_t now_us);
 
-/* Sends PROBES_A_ROUND pings in every round trip while bulk is sent. */
+/* Sends a ping if one is due: PROBES_A_ROUND in every round trip while bulk is sent. */
 static void probe_link(struct post *p, struct peer *peer, int64_t now_us)
 {
 	int64_t every = flow_least_us(&peer->flow) / PROBES_A_ROUND;
@@ -107,7 +108,7 @@ static void probe_link(struct post *p, struct peer *peer, int64_t now_us)
 	(void)send_ping(p, peer, false, now_us);
 }
 
-/* Lets the peer be pumped in the next turn. */
+/* Puts the peer on the list of those whose chunks are sent in the next turn. */
 static void pump_later(struct post *p, struct peer *peer)
 {
 	if (peer->pump_due)
@@ -121,8 +122,8 @@ static void pump_later(struct post *p, struct peer *peer)
 	p->last_pump = peer;
 }
 
-/* Sends the chunks of a class. Returns false if a chunk waits because this turn has sent enough.
- * Control messages are small and leave in any turn. */
+/* Sends the chunks of a class. Returns false if this turn's bytes are used up and a chunk waits for
+ * the next turn. Control messages are small, so any turn sends them. */
 static bool pump_class(struct post *p, struct peer *peer, enum post_class class,
 	bool full[LINK_TRUNKS], int64_t now_us)
 {
@@ -138,12 +139,12 @@ static bool pump_class(struct post *p, struct peer *peer, enum post_class class,
 		in_turn = p->turn_bytes > 0 || class == POST_CLASS_CONTROL;
 		if (!in_turn)
 			break;
-		/* Round trips are measured from this time, because now_us is older. */
+		/* Read here for the measurement of round trips, because now_us is some time old. */
 		const int64_t left_us = clock_monotonic_us();
 		const int rc = send_chunk(p, peer, &f, trunk, now_us);
 		full[trunk] = rc < 0;
-		/* If the trunk is blocked, the peer is pumped when the trunk accepts frames
-		 * again. */
+		/* If the trunk is blocked, no turn needs to be planned: the poll set reports when
+		 * the trunk has room again. */
 		if (rc == -EBUSY && !link_blocked(peer->line->link, trunk))
 			pump_later(p, peer);
 		if (rc < 0)
@@ -156,8 +157,8 @@ static bool pump_class(struct post *p, struct peer *peer, enum post_class class,
 	return in_turn;
 }
 
-/* Sends the most urgent class first. If the trunk of its next chunk is full, less urgent classes do
- * not use that trunk either. */
+/* Sends the chunks of the most urgent class first. If the trunk of a class's next chunk is full,
+ * less urgent classes do not use this trunk either. */
 void post_pump(struct post *p, struct peer *peer, int64_t now_us)
 {
 	bool full[LINK_TRUNKS] = {false}, in_turn = true;
@@ -218,9 +219,9 @@ static int send_lossy(struct post *p, struct peer *peer, const struct post_part 
 	return send_content(p, peer, trunk_of_lossy(peer), content, filled, now_us);
 }
 
-/* After a pause, TCP sends ten segments at once and the rest one round trip later. If a burst of
- * activations exceeds what the present connections can send at once, more connections are opened
- * for the next burst. While the rate is unknown, no connection is added. */
+/* Opens more connections if a burst of activations exceeds one flight of each present connection.
+ * After a pause, TCP sends ten segments of each connection at once and the rest a round trip later.
+ * The new connections serve the next burst. None is opened while the rate is unknown. */
 static void widen_for_bursts(struct post *p, struct peer *peer, size_t bytes)
 {
 	struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];
@@ -326,9 +327,9 @@ static int send_bare(struct post *p, struct peer *peer, const struct post_frame 
 	return send_content(p, peer, trunk, content, POST_FRAME_HEAD + padding, now_us);
 }
 
-/* Returns the trunk for a ping. A large ping takes the trunk of the oldest waiting activation, to
- * meet the same obstacles. Every second small ping takes the control trunk, which lost chunks do
- * not block. */
+/* Returns the trunk for a ping. A large ping uses the trunk of the oldest waiting activation, to
+ * find out what delays the activation. Every second small ping uses the control trunk, which lost
+ * chunks do not block. */
 static unsigned trunk_of_ping(const struct peer *peer, bool large)
 {
 	const struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];
@@ -425,8 +426,8 @@ static void send_ack(struct post *p, struct peer *peer, enum post_class class, i
 	p->acks_wait = true;
 }
 
-/* A peer to which a chunk was sent meanwhile has no unacknowledged frames left, because the chunk
- * acknowledged them. */
+/* If a chunk was sent to a peer in the meantime, it has acknowledged all frames, and no ACK is
+ * sent. */
 void post_flush_acks(struct post *p, int64_t now_us)
 {
 	struct peer *list = p->acks;

@@ -1,5 +1,5 @@
-/* timers.c - the heap of timers.h. A post with a thousand peers asks in every turn which peer is
- * due next, and the heap answers without a search through all of them. */
+/* timers.c - the heap of timers.h. In every turn, a post with a thousand peers needs the peer that
+ * is due next. The heap gives it without a search through all peers. */
 #include "wire/delivery/timers.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* timers.h - many times, of which the earliest is found at once: a binary heap. */
+/* timers.h - a set of timers whose earliest time is found at once: a binary heap. */
 #ifndef WIRE_TIMERS_H
 #define WIRE_TIMERS_H
 
@@ -12,13 +12,13 @@ struct timer {
 };
 
 struct timers {
-	/* (n) no timer is earlier than its parent, which has half of its `place`. */
+	/* (n) timers; the parent of the timer with a `place` p has the place p / 2, and is not
+	 * later. */
 	struct timer **heap;
 	size_t n, room;
 };
 
-/* Sets the time of a timer, which must stay at its address until it is unset. INT64_MAX: unsets
- * it. */
+/* Sets the time of a timer. INT64_MAX: unsets it. A timer that is set must stay at its address. */
 void timers_set(struct timers *t, struct timer *timer, int64_t at_us);
 /* Returns the earliest timer; NULL: none is set. */
 struct timer *timers_first(const struct timers *t);

@@ -1,5 +1,5 @@
-/* enroll.c - the exchange with which a machine is admitted by an invitation (enroll.h). enroll runs
- * before the program's main loop, blocks, and has connections of its own. */
+/* enroll.c - the exchange with a controller by which an invitation admits a machine (enroll.h).
+ * enroll runs before the program's main loop, so it may block. It has connections of its own. */
 #include "wire/invite/enroll.h"
 
 #include <errno.h>
@@ -12,25 +12,28 @@
 #include "wire/msg.h"
 #include "wire/post.h"
 
-/* For this long the controller may report an invitation as unknown. The invitation may be new, and
- * the controller reads the list only a few times a second. */
+/* Time for which the machine keeps asking although the controller reports the invitation as
+ * unknown. The invitation may be new, and the controller reads the list of keys only a few times a
+ * second. */
 #define UNKNOWN_US INT64_C(5000000)
 #define TURN_MS 100
 
-/* The phases of the exchange. */
+/* The phases of the exchange, named after the key that this machine dials with. */
 enum phase {
-	PHASE_KNOCK, /* dials with its own key, which may be admitted */
-	PHASE_ASK    /* dials with the invitation's key */
+	PHASE_KNOCK, /* this machine's own key, which may already be admitted */
+	PHASE_ASK    /* the invitation's key, with which it asks for admission */
 };
 
 struct exchange {
 	const struct enroll_options *options;
 	enum phase phase;
 	struct post *post;
-	post_peer_id peers[TOKEN_ADDRESSES]; /* a peer for each of the token's addresses */
+	post_peer_id peers[TOKEN_ADDRESSES]; /* the controller at each of the token's addresses */
 	post_peer_id asked;                  /* the peer to which the request was sent; 0: none */
-	int64_t unknown_us; /* when the invitation was first reported unknown; 0: never */
-	char trouble[sizeof(((struct error *)0)->text)]; /* the trouble that was last logged */
+	/* When the controller first reported the invitation unknown; 0: never. */
+	int64_t unknown_us;
+	/* Reason without a connection that was last logged. */
+	char trouble[sizeof(((struct error *)0)->text)];
 	bool is_done;
 };
 
@@ -104,8 +107,8 @@ static int take_answer(struct exchange *e, const struct post_message *p, struct 
 	return rc;
 }
 
-/* Handles a refusal. Refusals are not authenticated, so a refusal only makes this machine try the
- * invitation, or give up. */
+/* Handles a refusal. Anybody on the network could forge a refusal, so the worst effect is that this
+ * machine tries the invitation, or gives up. */
 static int take_refusal(struct exchange *e, enum link_reason reason, int64_t now_us,
 			struct error *err)
 {
@@ -151,7 +154,7 @@ static int take_event(struct exchange *e, const struct post_message *p, int64_t 
 	}
 }
 
-/* Logs why the controller is not reached, each cause once. */
+/* Logs why the controller cannot be reached, unless this reason was logged last. */
 static void note_trouble(struct exchange *e)
 {
 	struct post_peer_info info;
@@ -181,7 +184,8 @@ static int take_turn(struct exchange *e, struct enrolled *out, struct error *err
 		return error_set(err, -EINTR, "ended by a signal before the controller answered");
 	const int64_t now_us = clock_monotonic_us();
 	post_tick(e->post, now_us);
-	const struct post *post = e->post; /* each phase has a post of its own */
+	/* Changes if an event begins the next phase, which has its own post. */
+	const struct post *post = e->post;
 	while (rc == 0 && !e->is_done && e->post == post && post_receive(e->post, now_us, &p) == 0)
 		rc = take_event(e, &p, now_us, out, err);
 	return rc;

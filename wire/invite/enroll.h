@@ -1,8 +1,8 @@
 /* enroll.h - asks a controller to admit this machine's key, with the token of an invitation.
  *
- * The key may be admitted already, from an earlier start; then the invitation is not used.
- * Otherwise this machine opens a session with the invitation's key. The controller proves its own
- * key in the handshake, and only the sealed session carries the request. The secret itself never
+ * If the key was admitted at an earlier start, the invitation is not used. Otherwise this machine
+ * opens a session with the invitation's key. In the handshake the controller proves its own key.
+ * Only then does this machine send the request, encrypted. The invitation's secret itself never
  * leaves this machine.
  */
 #ifndef WIRE_ENROLL_H
@@ -15,22 +15,23 @@
 #include "wire/invite/token.h"
 
 struct enroll_options {
-	/* The token, borrowed; the other pointers are borrowed too. */
+	/* The invitation's token. This pointer and the other pointers of the struct are
+	 * borrowed. */
 	const struct token *token;
-	const struct keys_identity *invitation; /* the token's key */
-	/* The key pair of this machine, which is to be admitted. */
+	const struct keys_identity *invitation; /* key pair of the invitation, from the token */
+	/* Key pair of this machine, whose admission is requested. */
 	const struct keys_identity *own;
 	bool is_new;      /* the key was just made, so it is not admitted yet */
 	const char *name; /* name wanted for the key; NULL: the name of the machine */
-	int64_t wait_us;  /* time to reach the controller and to get its answer */
-	/* Descriptor that becomes readable when the process shall end; -1: none. */
+	int64_t wait_us;  /* time limit for reaching the controller and getting its answer */
+	/* Descriptor that becomes readable when a signal asks the process to end; -1: none. */
 	int signals;
-	const struct log *log; /* receives the reasons why the controller is not reached */
+	const struct log *log; /* receives the reasons why the controller cannot be reached */
 };
 
 struct enrolled {
 	char address[LINK_ADDRESS_SIZE]; /* the token's address at which the controller answered */
-	/* The name under which the key is admitted; "": the key was admitted before. */
+	/* Name under which the controller admitted the key; "": the key was admitted earlier. */
 	char name[KEYS_NAME_SIZE];
 };
 

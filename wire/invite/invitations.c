@@ -1,6 +1,6 @@
 /* invitations.c - invitations in the admitted list: their text, their end, and the admission of a
- * key (invitations.h). One change of the list counts the use and admits the key, so that a crash
- * neither loses a use nor gives one away. */
+ * key (invitations.h). A single write of the list both counts the use and admits the key. A crash
+ * therefore neither loses a use nor admits a key without counting one. */
 #include "wire/invite/invitations.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "wire/admitted.h"
 
 #define TIME_FORMAT "%Y-%m-%dT%H:%M:%SZ"
-#define NUMBERS_MOST 10000 /* limit of the numbers that make a name unique */
+#define NUMBERS_MOST 10000 /* limit of the number that is appended to make a name unique */
 
 int invitations_parse_terms(const char *text, struct keys_terms *out, struct error *err)
 {
@@ -107,7 +107,8 @@ int invitations_revoke(struct keys_list *list, const char *name, struct error *e
 	return admitted_end(list, &edit, rc, err);
 }
 
-/* Copies the wanted name, with '-' in place of each character that a name cannot have. */
+/* Copies the wanted name, and replaces each character that a name cannot have by '-'. otherwise:
+ * the name if nothing useful remains. */
 static void make_valid(const char *wish, const char *otherwise, char out[KEYS_NAME_SIZE])
 {
 	snprintf(out, KEYS_NAME_SIZE, "%s", wish);
@@ -121,7 +122,7 @@ static void make_valid(const char *wish, const char *otherwise, char out[KEYS_NA
 		out[0] = 'x';
 }
 
-/* Adds a number to the name if another key has it. */
+/* If another key has the name, appends a number that makes it unique. */
 static int make_unique(const struct keys_list *list, char name[KEYS_NAME_SIZE], struct error *err)
 {
 	char stem[KEYS_NAME_SIZE - 8];
@@ -155,8 +156,9 @@ static int choose_name(const struct keys_list *list, const struct invitation_req
 	return 0;
 }
 
-/* Returns 1 if the key is admitted with this role already, 0 if it is unknown. A request is refused
- * if the key has another role, because an invitation must not change what a key may do. */
+/* Returns 1 if the requester's key is already admitted with the requested role, 0 if it is not
+ * admitted. Refuses a key with another role, because an invitation must not change an admitted
+ * key's rights. */
 static int check_key(const struct keys_list *list, const struct invitation_request *request,
 		     struct invitation_answer *out, struct error *err)
 {
@@ -172,7 +174,7 @@ static int check_key(const struct keys_list *list, const struct invitation_reque
 	return 1;
 }
 
-/* Checks the request and changes the list in memory. */
+/* Checks the request and changes the list in memory. Returns 1 if the key was already admitted. */
 static int admit(struct keys_list *list, const struct invitation_request *request, int64_t now_s,
 		 struct invitation_answer *out, struct error *err)
 {
@@ -199,7 +201,7 @@ static int admit(struct keys_list *list, const struct invitation_request *reques
 	out->terms = by->terms;
 	out->is_new = true;
 	memcpy(out->name, entry.name, sizeof(out->name));
-	/* After this call, pointers to entries are invalid. */
+	/* This call may move the entries, so `by` is invalid after it. */
 	return admitted_put(list, &entry, err);
 }
 
@@ -213,7 +215,8 @@ int invitations_admit(struct keys_list *list, const struct invitation_request *r
 		return rc;
 	rc = admit(list, request, now_s, &answer, err);
 	const bool admitted_before = rc == 1;
-	/* A positive rc leaves the list as it is, and writes nothing. */
+	/* If the key was already admitted, the list is not written: the error only ends the
+	 * edit. */
 	rc = admitted_end(list, &edit, admitted_before ? -EALREADY : rc, err);
 	*out = answer;
 	return admitted_before ? 0 : rc;

@@ -1,16 +1,17 @@
 /* invitations.h - invitations: entries of the admitted list whose owners may admit a key.
  *
- * An invitation is a key pair of its own. Its secret half is in the token that the operator gives
- * away (wire/invite/token.h); the list holds the public half, from which nobody can compute the
- * secret, with the terms. Whoever has the token opens a sealed session with the invitation's key,
- * which proves the secret without sending it, and asks for the admission of the key that the
- * machine made. A stranger without the secret is refused as any other unknown key.
+ * An invitation is a key pair of its own. The operator gives away a token with the secret half
+ * (wire/invite/token.h). The list holds the public half, from which nobody can compute the secret,
+ * and the terms. The owner of the token makes a key pair for the machine and opens an encrypted
+ * session with the invitation's key. The session proves the secret without sending it. In it the
+ * machine asks for the admission of its own key. A stranger without the secret is refused like any
+ * unknown key.
  *
  *     9c1d...(64 hex digits) invitation 3f2a9c01 agent 8/10 2026-11-29T04:00:00Z [revoked]
  *
- * The words after the invitation's name are the role that it grants, how often it was used and may
- * be used, and when it ends. An invitation that ended stays in the list for INVITATION_KEPT_S, so
- * that the owner of its token learns why it is refused.
+ * The words after the invitation's name are its terms: the role that it grants, its uses so far and
+ * their limit, and when it ends. An invitation that ended stays in the list for INVITATION_KEPT_S,
+ * so that the owner of its token learns why it is refused.
  *
  * Times are seconds since 1970, as arguments.
  */
@@ -23,17 +24,18 @@
 #define INVITATION_KEPT_S (30 * 86400)
 #define INVITATION_USES_MOST KEYS_LIST_MOST
 
-/* Parses the words of an entry after its name. -EINVAL: the words are invalid. */
+/* Parses the terms from the text after an entry's name. -EINVAL: the text is no valid terms. */
 int invitations_parse_terms(const char *text, struct keys_terms *out, struct error *err);
-/* Writes the terms as the words of an entry after its name, with a space before them; "" if the
- * entry is no invitation. */
+/* Writes the terms as they follow an entry's name, with a space before them; "" if the entry is no
+ * invitation. */
 void invitations_print_terms(const struct keys_entry *entry, char out[INVITATION_TERMS_SIZE]);
 
-/* Adds an invitation. Drops those that ended long ago. Errors as keys_list_admit. */
+/* Adds an invitation to the list, and removes invitations that ended more than INVITATION_KEPT_S
+ * ago. Errors as keys_list_admit. */
 int invitations_add(struct keys_list *list, const struct keys_public *invitation, const char *name,
 		    const struct keys_terms *terms, int64_t now_s, struct error *err);
-/* Revokes the invitation of that name. The keys that it has admitted stay. -ENOENT: there is
- * none. */
+/* Revokes the invitation of that name. Keys that it has admitted stay admitted. -ENOENT: there is
+ * no such invitation. */
 int invitations_revoke(struct keys_list *list, const char *name, struct error *err);
 /* Returns why the invitation admits no more keys: "revoked", "expired" or "used up". NULL: it still
  * admits keys.
@@ -41,12 +43,12 @@ int invitations_revoke(struct keys_list *list, const char *name, struct error *e
 const char *invitations_end(const struct keys_terms *terms, int64_t now_s);
 
 struct invitation_request {
-	/* The invitation's key, whose secret the session has proven. */
+	/* Key of the invitation. The session has proven that the requester knows its secret. */
 	struct keys_public invitation;
 	struct keys_public key;        /* the key to be admitted */
 	enum keys_role role;           /* the role that the process wants */
-	/* The name that the process wants. Unless it is exact, characters that names cannot have
-	 * are replaced, and a number is added if another key has the name. */
+	/* Wanted name for the key. Unless is_exact is set, invalid characters are replaced, and if
+	 * another key has the name, a number is appended. */
 	char name[KEYS_NAME_SIZE];
 	bool is_exact;
 };
@@ -57,10 +59,9 @@ struct invitation_answer {
 	struct keys_terms terms;         /* the terms of the invitation after this use */
 };
 
-/* Admits a key by an invitation, and counts the use, in one durable change of the list. A key that
- * has the role already is admitted without counting a use, because its owner may have missed the
- * answer. -EPERM: refused, for the reason in err; other errors: the list cannot be read or
- * written. */
+/* Admits a key by an invitation and counts the use, in one durable change of the list. If the key
+ * already has the role, no use is counted: its owner may have missed an earlier answer. -EPERM:
+ * refused, for the reason in err; other errors: the list cannot be read or written. */
 int invitations_admit(struct keys_list *list, const struct invitation_request *request,
 		      int64_t now_s, struct invitation_answer *out, struct error *err);
 

@@ -1,4 +1,5 @@
-/* Reads one snapshot of a controller, for programs that print the state of a run from elsewhere. */
+/* snapshot.c - reads one snapshot of a controller, for programs on other machines that print the
+ * state of a run. */
 #include "wire/invite/snapshot.h"
 
 #include <errno.h>
@@ -90,7 +91,8 @@ static int read_messages(struct session *s, struct error *err)
 	return rc;
 }
 
-/* Takes the token and joins with it. Gives *own and the controller's address and key. */
+/* Reads the token and has this user's key admitted by it. Gives the key in *own, and the
+ * controller's address and key. */
 static int join(const struct snapshot_options *o, struct keys_identity **own,
 		struct enrolled *joined, struct token *token, struct error *err)
 {

@@ -1,8 +1,7 @@
-/* snapshot.h - reads one snapshot of a controller, as a console receives it, with a token.
+/* snapshot.h - reads one snapshot of a run from a controller, with a token.
  *
- * The session is that of a console that only watches, so that the controller needs no message of
- * its own for this.
- */
+ * To the controller, this program is a console that only watches. The controller therefore needs no
+ * additional message. */
 #ifndef WIRE_SNAPSHOT_H
 #define WIRE_SNAPSHOT_H
 
@@ -13,23 +12,26 @@
 #include "wire/msg.h"
 
 struct snapshot_options {
-	char *token;     /* a token, or @FILE with one; is overwritten, because it is secret */
+	/* A token, or @FILE for the token in a file; overwritten, because it is secret. */
+	char *token;
 	const char *who; /* name of the session */
 	const struct log *log;
-	/* Takes one message of the snapshot, in the controller's order. The message is valid until
-	 * the call returns. If the connection is lost, the snapshot begins again with
-	 * MSG_SEE_RUN. */
+	/* Handles one message of the snapshot, in the order in which the controller sent it. The
+	 * message is valid until the call returns. If the connection is lost, the snapshot starts
+	 * again with MSG_SEE_RUN. */
 	void (*take)(void *context, struct msg *m);
 	void *context;
 };
 
-/* Returns true if the text is a token, or names a file with @. */
+/* Returns true if the text is a token, or has the form @FILE. */
 bool snapshot_suits(const char *text);
-/* Joins with the token and reads the snapshot. This user's key for it, watcher.key in the folder
- * for state, is made at the first call, and uses the invitation once. All calls of a user share the
- * key. If two run at the same time, one may replace the other's session, which then begins again.
- * -EINVAL: no token, or one for an agent; -EPERM: the controller refused; -EPROTO: another version;
- * -ETIMEDOUT; others are the system's. */
+/* Connects with the token and reads the snapshot. The first call makes this user's key, watcher.key
+ * in the user's folder for state, and uses the invitation once. Later calls use the same key. If
+ * two calls run at the same time, one may end the other's session, whose snapshot then starts
+ * again.
+ *
+ * -EINVAL: no token, or a token for an agent; -EPERM: the controller refused; -EPROTO: another
+ * version; -ETIMEDOUT; other errors come from the kernel. */
 int snapshot_read(const struct snapshot_options *options, struct error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* token.c - writes and reads the tokens of invitations (token.h). Each copy of the secret is wiped
- * once it is not needed. */
+/* token.c - writes and reads the tokens of invitations (token.h). It wipes each copy of the secret
+ * as soon as the copy is not needed. */
 #include "wire/invite/token.h"
 
 #include <errno.h>
@@ -82,7 +82,8 @@ int token_print(const struct token *token, const struct keys_identity *invitatio
 	return rc;
 }
 
-/* Reads the bytes after the head. Returns false if they are no addresses. */
+/* Reads the controller's addresses, which follow the head. Returns false if the bytes are no
+ * addresses. */
 static bool read_addresses(const uint8_t *at, const uint8_t *end, struct token *out)
 {
 	if (out->n_addresses == 0 || out->n_addresses > TOKEN_ADDRESSES)
@@ -147,8 +148,8 @@ int token_parse(const char *text, struct token *out, struct keys_identity **invi
 	return rc;
 }
 
-/* Reads the first word of a file into memory that the caller wipes; file_read would not wipe its
- * buffers. */
+/* Reads the first word of a file into memory that the caller wipes. file_read is not used, because
+ * it does not wipe its buffers. */
 static int read_word(const char *path, char out[TOKEN_SIZE], struct error *err)
 {
 	const bool is_stdin = strcmp(path, "-") == 0;

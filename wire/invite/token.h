@@ -1,10 +1,10 @@
 /* token.h - the token that an operator gives to the owner of an invitation.
  *
- * A token is one word: the prefix and, in base64 with the alphabet for URLs, a version, the role,
- * the controller's public key, the secret of the invitation (invitations.h), the controller's
- * addresses and a check sum against mistakes in copying. Whoever has the token can use the
- * invitation, so a token is treated as a secret key: it is never logged, and the copies that this
- * module makes are wiped.
+ * A token is one word: a prefix and base64 with the alphabet for URLs. The base64 encodes a
+ * version, the role, the controller's public key, the invitation's secret (invitations.h), the
+ * controller's addresses, and a check sum against mistakes in copying. Anybody with the token can
+ * use the invitation. A token is therefore handled like a secret key: it is never logged, and this
+ * module wipes its copies.
  */
 #ifndef WIRE_TOKEN_H
 #define WIRE_TOKEN_H
@@ -24,19 +24,19 @@ struct token {
 	unsigned n_addresses;
 };
 
-/* Returns true if the text looks like a token, valid or not. */
+/* Returns true if the text begins like a token, even if the rest is invalid. */
 bool token_is(const char *text);
 /* Writes the token. The caller wipes the text (token_wipe). -EINVAL: there is no address, or an
  * address is too long. */
 int token_print(const struct token *token, const struct keys_identity *invitation,
 		char out[TOKEN_SIZE], struct error *err);
-/* Reads a token; gives *invitation (keys_free). The message never contains the token. -EINVAL; or
- * as keys_generate. */
+/* Reads a token and gives *invitation (keys_free). The error message never contains the token.
+ * -EINVAL: the text is no token; other errors as keys_generate. */
 int token_parse(const char *text, struct token *out, struct keys_identity **invitation,
 		struct error *err);
-/* Takes the value of an option that may be a token: the value itself, the first word of a file
- * (@FILE), or of standard input (-). If the value itself is a token, it is wiped in place, so that
- * no list of processes shows it. The caller wipes `out`. */
+/* Reads the value of an option that takes a token. The value is the token itself, @FILE for the
+ * first word of a file, or - for the first word of standard input. A token in the value is
+ * overwritten in place, so that no list of processes shows it. The caller wipes `out`. */
 int token_take(char *value, char out[TOKEN_SIZE], struct error *err);
 void token_wipe(char *text);
 

@@ -1,6 +1,6 @@
 /* invite.c - the command `skippipe invite`: makes an invitation and prints its token, lists
- * invitations and revokes them. It changes the list of admitted keys, which a running controller
- * watches, and needs no controller to run. */
+ * invitations, or revokes one. It edits the file of admitted keys. A running controller watches
+ * this file, but the command needs no controller. */
 #include "wire/program/invite.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static int report_error(const struct error *err)
 	return FAILED;
 }
 
-/* Reads a duration: a number and its unit of time. */
+/* Reads a duration: a number followed by a unit of time. */
 static bool read_duration(const char *text, int64_t *out_s)
 {
 	static const struct {
@@ -139,8 +139,8 @@ static const struct options_table table_of_invite = {
 	.end = "\nThe controller's options --key and --admitted have the same values by default.\n",
 };
 
-/* Gives the path of a file: the option's value, or a path in the user's folder, which is
- * created. */
+/* Gives the path of a file: the argument of the option, or else the file `name` in the user's
+ * folder, which is created. */
 static int choose_file(char path[PATH_MAX], const char *option, const char *given, const char *name,
 		       struct error *err)
 {
@@ -185,8 +185,8 @@ static int list_all(const struct keys_list *list)
 	return DONE;
 }
 
-/* Makes the key pair of an invitation and adds it to the list. Its name is the beginning of the
- * public key. */
+/* Makes an invitation's key pair and adds the public key to the list. The invitation's name is the
+ * first eight digits of the public key. */
 static int add_invitation(struct keys_list *list, const struct keys_terms *terms,
 			  struct keys_identity **out, char name[KEYS_NAME_SIZE], struct error *err)
 {

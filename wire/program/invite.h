@@ -2,8 +2,8 @@
 #ifndef WIRE_PROGRAM_INVITE_H
 #define WIRE_PROGRAM_INVITE_H
 
-/* Runs the command; argv[0] is its name. Returns the exit status: 0: done, 1: failed, 2: wrong
- * usage. */
+/* Runs the command; argv[0] is the command's name. Returns the exit status: 0: done, 1: failed, 2:
+ * wrong usage. */
 int invite_command(int argc, char **argv);
 
 #endif

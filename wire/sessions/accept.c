@@ -1,5 +1,5 @@
-/* accept.c - keeps file descriptors in reserve against strangers who open connections.
- * Without the reserve, idle connections could stop the process from opening files or dialing. */
+/* accept.c - keeps file descriptors in reserve, so that strangers cannot take all of them. Without
+ * the reserve, idle connections could stop the process from opening files or dialing. */
 #include "wire/sessions/accept.h"
 
 #include <errno.h>
@@ -15,7 +15,8 @@
 #include <unistd.h>
 
 #define RESERVE_LEAST 64
-#define RESERVE_SHARE 8 /* the reserve is the limit of open files divided by this */
+/* The reserve is the limit of open files divided by this, but at least RESERVE_LEAST. */
+#define RESERVE_SHARE 8
 
 static uint64_t limit_of_files(void)
 {
@@ -37,9 +38,9 @@ uint64_t accept_limit_for(uint64_t descriptors)
 	return descriptors + (share > RESERVE_LEAST ? share : RESERVE_LEAST);
 }
 
-/* Answers a connection that asks for its own address. Returns true if the connection asked. Its
- * first bytes can be read now, because the kernel accepts a connection only together with them
- * (socket.c). */
+/* If the connection asks for its own address (accept.h), answers and returns true. The first bytes
+ * can be read now, because the kernel accepts a connection only when they have arrived (listen in
+ * socket.c). */
 static bool answer_question(int fd)
 {
 	static const char question[] = ACCEPT_QUESTION;
@@ -52,7 +53,8 @@ static bool answer_question(int fd)
 	if (recv(fd, text, sizeof(text), MSG_PEEK | MSG_DONTWAIT) != (ssize_t)sizeof(text) ||
 	    memcmp(text, question, sizeof(text)) != 0)
 		return false;
-	/* Unread bytes would turn the close into a reset. */
+	/* If these bytes stayed unread, close would reset the connection and could lose the
+	 * answer. */
 	(void)!recv(fd, text, sizeof(text), MSG_DONTWAIT);
 	if (getpeername(fd, &from.any, &size) < 0 ||
 	    getnameinfo(&from.any, size, host, sizeof(host), NULL, 0, NI_NUMERICHOST) != 0)
@@ -64,8 +66,8 @@ static bool answer_question(int fd)
 }
 
 /* Replaces the C library's accept4 (see accept.h). The kernel always returns the lowest free
- * descriptor, so its number shows how many descriptors are in use. ECONNABORTED makes nanomsg
- * believe that the peer has closed the connection. */
+ * descriptor. A number at or above accept_most therefore shows that only the reserve is left. The
+ * error ECONNABORTED makes nanomsg believe that the peer has closed the connection. */
 int accept4(int listener, __SOCKADDR_ARG from, socklen_t *size, int flags)
 {
 	int fd = (int)syscall(SYS_accept4, listener, from.__sockaddr__, size, flags);
@@ -95,8 +97,9 @@ static bool accepted_at(int fd, uint16_t port)
 	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && !listens;
 }
 
-/* The descriptors belong to nanomsg, whose own thread closes them after the shutdown. If a
- * descriptor was reused between the check and the shutdown, its new peer has to dial again. */
+/* Only shuts the connections down: nanomsg owns their descriptors, and its own thread closes them.
+ * If a descriptor is reused between the check and the shutdown, another peer's connection is shut
+ * down, and that peer has to dial again. */
 unsigned accept_end_silent(uint16_t port, int64_t silent_ms)
 {
 	const uint64_t files = limit_of_files();

@@ -2,18 +2,21 @@
  *
  * nanomsg accepts every connection. Each connection occupies a file descriptor, and a process
  * without free descriptors cannot write a plan, open the store or dial a peer. Therefore this
- * folder defines its own accept4. The dynamic linker prefers it to the C library's, also for
- * nanomsg's calls (socket.h does the same with setsockopt). This accept4 forwards every call, and
- * closes at once a connection that would take one of the descriptors in reserve. If the linker
- * prefers the C library's function, the process merely has no reserve.
+ * folder defines its own accept4. The dynamic linker prefers this function to the C library's, also
+ * for calls from nanomsg (socket.h does the same with setsockopt). This accept4 forwards every call
+ * to the kernel. If the new connection has one of the descriptors in reserve, accept4 closes it at
+ * once. If the linker prefers the C library's function, the process has no reserve, and works
+ * otherwise.
  *
- * A connection closed in this way may belong to an honest peer, which dials again by itself. To
- * keep a place for that peer, the listener ends silent connections when there are many.
+ * A connection closed in this way may belong to an honest peer, which dials again by itself. When
+ * there are many connections, the listener ends the silent ones, so that the honest peer finds a
+ * free descriptor.
  *
  * A process behind a router cannot know its outside address. Therefore a connection whose first
  * bytes are ACCEPT_QUESTION is answered with the address from which it comes, as text with a
- * newline, and closed. nanomsg never sees it. Such a question costs a listener less than any other
- * stranger does. The answer reveals only what the router of the asking machine knows.
+ * newline, and closed. nanomsg never sees this connection. A question costs a listener less than
+ * any other connection of a stranger. The answer reveals only what the router of the asking machine
+ * knows.
  */
 #ifndef WIRE_ACCEPT_H
 #define WIRE_ACCEPT_H
@@ -22,14 +25,14 @@
 
 #define ACCEPT_QUESTION "skippipe: from where?\n"
 
-/* Returns the number of descriptors that connections may take: the process's limit minus the
+/* Returns the number of descriptors that connections may take: the limit of open files minus the
  * reserve. */
 uint64_t accept_most(void);
-/* Returns the lowest limit of open files that leaves this many descriptors to connections. */
+/* Returns the lowest limit of open files with which accept_most is at least `descriptors`. */
 uint64_t accept_limit_for(uint64_t descriptors);
 
-/* Ends the connections accepted at this TCP port that received nothing for silent_ms. Their peers
- * may dial again. This costs some system calls for each open file. Returns the number of ended
+/* Ends the connections at this TCP port that have received nothing for silent_ms. Their peers may
+ * dial again. The call costs some system calls for each open file. Returns the number of ended
  * connections. */
 unsigned accept_end_silent(uint16_t port, int64_t silent_ms);
 

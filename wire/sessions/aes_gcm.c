@@ -1,4 +1,4 @@
-/* aes_gcm.c - AES-256-GCM by libcrypto. The system's configuration of libcrypto is not read: it
+/* aes_gcm.c - AES-256-GCM by libcrypto. libcrypto must not read the system's configuration, which
  * could replace the cipher. */
 #include "wire/sessions/aes_gcm.h"
 
@@ -13,14 +13,15 @@
 #include "base/alloc.h"
 
 struct aes_gcm {
-	OSSL_LIB_CTX *library; /* shares nothing with other threads */
+	OSSL_LIB_CTX *library; /* library context that no other thread uses */
 	EVP_CIPHER *cipher;
 	EVP_CIPHER_CTX *context;
 };
 
 struct aes_gcm *aes_gcm_new(void)
 {
-	/* Without an exit handler: a process may exit while its threads seal. */
+	/* NO_ATEXIT: an exit handler would free memory that threads still use when the process
+	 * exits. */
 	if (OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
 		return NULL;
 	struct aes_gcm *g = alloc_new(sizeof(*g));
@@ -45,7 +46,8 @@ void aes_gcm_free(struct aes_gcm *g)
 	free(g);
 }
 
-/* Only this step allocates memory, so only this step can fail. */
+/* Sets key and nonce. Only this step allocates memory, so no later step can fail for lack of
+ * memory. */
 static int begin(struct aes_gcm *g, const struct aes_gcm_terms *t, int encrypts)
 {
 	int done;

@@ -15,11 +15,11 @@
 
 struct aes_gcm; /* opaque: the contexts of one thread */
 
-/* NULL: no memory, or libcrypto lacks the cipher. */
+/* Returns NULL if there is no memory, or if libcrypto lacks the cipher. */
 struct aes_gcm *aes_gcm_new(void); /* aes_gcm_free */
 void aes_gcm_free(struct aes_gcm *g); /* NULL is allowed */
 
-/* Key and nonce of a frame, and its header, which is authenticated and not encrypted. */
+/* Key, nonce and header of a frame. The header is authenticated but not encrypted. */
 struct aes_gcm_terms {
 	const uint8_t *key, *nonce; /* (AES_GCM_KEY) and (AES_GCM_NONCE) */
 	const void *header;
@@ -31,12 +31,12 @@ struct aes_gcm_piece {
 	size_t size;
 };
 
-/* Encrypts the joined pieces to out, and writes the tag behind them. A piece may lie at its own
- * place in out. -ENOMEM: nothing was written. */
+/* Joins the pieces, encrypts them to out, and writes the tag after them. A piece may already lie at
+ * the offset in out where its ciphertext goes. -ENOMEM: nothing was written. */
 int aes_gcm_close(struct aes_gcm *g, const struct aes_gcm_terms *terms,
 	const struct aes_gcm_piece *pieces, size_t n, uint8_t *out);
-/* Decrypts size bytes in place; their tag follows them. -EBADMSG: forged; the bytes are garbage.
- * -ENOMEM: the bytes are unchanged. */
+/* Decrypts size bytes in place. The tag follows them. -EBADMSG: the bytes are forged, and are now
+ * garbage. -ENOMEM: the bytes are unchanged. */
 int aes_gcm_open(struct aes_gcm *g, const struct aes_gcm_terms *terms, uint8_t *data, size_t size);
 
 #endif

@@ -1,9 +1,10 @@
 /* dial_search.c - keeps a dialing link pointed at an address that can be reached.
  *
- * A search (search.h) runs before the first connection to a name, and whenever nothing was received
- * for a while although the other end sends keep-alive frames. A search finds the new address of a
- * name. It also finds that the present connections are dead although the address can be reached,
- * for example because this machine's own address has changed. The session continues over the new
+ * A search (search.h) finds an address that accepts connections. It runs before the first
+ * connection to a name. It also runs when nothing was received for a while, because a healthy peer
+ * sends keep-alive frames. The peer's name may then have a new address. Or the address can be
+ * reached and only the present connections are dead, for example because this machine's own address
+ * has changed. In both cases the link redials, and the session continues over the new
  * connections. */
 #include <errno.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "base/clock.h"
 #include "wire/sessions/session.h"
 
-/* Time after dialing; if there is no session by then, a search begins. */
+/* Time from dialing until a search begins if there is no session by then. */
 #define FIRST_US INT64_C(800000)
 /* Time without a received frame after which a search begins. A healthy peer sends at least every
  * 1.25 s. */
@@ -57,8 +58,8 @@ static void redirect(struct link *link, const char *address, int64_t now_us)
 	}
 }
 
-/* Takes the address that a search has found. A target that is already in numbers stays as given,
- * because it may have a zone. */
+/* Dials the address that a search has found, if it is new or the connections are silent. A target
+ * in numbers is dialed as given instead, because it may have a zone. */
 static void on_found(struct link *link, const char *address, int64_t now_us)
 {
 	const bool is_name = search_is_name(link->dial.target);
@@ -82,7 +83,7 @@ static void pause_search(struct dial *d, int64_t now_us)
 	d->search_us = now_us + d->search_pause_us;
 }
 
-/* Begins a search, which tries an address at which no session began last. */
+/* Begins a search. If the present address has brought no session, the search tries it last. */
 static void begin_search(struct link *link, int64_t now_us)
 {
 	struct dial *d = &link->dial;

@@ -73,8 +73,8 @@ static enum link_reason parse_refuse(const uint8_t *bytes, size_t size, struct f
 	return LINK_REASON_NONE;
 }
 
-/* Checks the size that belongs to the frame's type, and sets the pointers to its parts. The
- * caller checks the contents of the parts. */
+/* Checks the size of the frame by its type, and sets the pointers to its parts. The caller checks
+ * what the parts contain. */
 static enum link_reason parse_typed(const uint8_t *bytes, size_t size, struct frame *f)
 {
 	switch (f->type) {
@@ -123,8 +123,8 @@ enum link_reason frame_parse(const uint8_t *bytes, size_t size, struct frame *ou
 	struct frame f = {0};
 	if (size < 4 || bytes[0] != 'S' || bytes[1] != 'P')
 		return LINK_MALFORMED;
-	/* Only HELLO and REFUSE are alike in all versions. A HELLO of another version can therefore
-	 * be refused, and its sender understands the REFUSE. */
+	/* All versions have the same HELLO and REFUSE. A listener can therefore refuse a HELLO of
+	 * another version, and its sender understands the REFUSE. */
 	if (bytes[2] != LINK_VERSION && bytes[3] != FRAME_REFUSE) {
 		out->type = bytes[3] == FRAME_HELLO && size == FRAME_HELLO_SIZE ? FRAME_HELLO : 0;
 		out->nonce = bytes + 4;

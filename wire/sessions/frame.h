@@ -1,7 +1,7 @@
 /* frame.h - the layout of a link's frames. Pure functions. Every byte is checked before use.
  *
- * Each frame begins with 'S' 'P' version type. Integers are little-endian. The other fields, with
- * their sizes in bytes:
+ * Each frame begins with four bytes: 'S', 'P', version, type. Integers are little-endian. The other
+ * fields, with their sizes in bytes:
  *
  *     HELLO     nonce 16, zeros 44      (padded, so that no answer is longer than the question)
  *     COOKIE    nonce 16, cookie 24
@@ -24,15 +24,17 @@
 #define FRAME_COOKIE      24
 #define FRAME_HELLO_SIZE  64
 #define FRAME_COOKIE_SIZE (4 + FRAME_NONCE + FRAME_COOKIE)
-/* Bytes of an INIT before its Noise message, which authenticates them as its prologue. */
+/* Bytes of an INIT before its Noise message. These bytes are the prologue of the handshake, which
+ * therefore authenticates them. */
 #define FRAME_INIT_HEAD (4 + 4 + FRAME_COOKIE)
-#define FRAME_OFFER 24                         /* size of the payload of both Noise messages */
+/* Bytes of a struct frame_offer, the payload of both Noise messages. */
+#define FRAME_OFFER 24
 #define FRAME_INIT_SIZE   (FRAME_INIT_HEAD + NOISE_FIRST_EXTRA + FRAME_OFFER)
 #define FRAME_RESPONSE_SIZE (4 + 4 + NOISE_SECOND_EXTRA + FRAME_OFFER)
 #define FRAME_DATA_HEAD   16
 #define FRAME_TAG         16
 #define FRAME_REFUSE_SIZE 24
-#define FRAME_LEAST_MOST  LINK_CHUNK_LEAST /* smallest frame limit that an end may offer */
+#define FRAME_LEAST_MOST LINK_CHUNK_LEAST /* smallest value of frame_most that an end may offer */
 
 enum frame_type {
 	FRAME_HELLO = 1,
@@ -43,23 +45,25 @@ enum frame_type {
 	FRAME_REFUSE
 };
 
-/* A parsed frame. Its pointers lead into the parsed bytes. */
+/* A parsed frame. Its pointers point into the parsed bytes. */
 struct frame {
 	enum frame_type type;
-	uint32_t session;         /* session number in INIT, RESPONSE, DATA */
-	uint64_t counter;         /* frame counter in DATA */
-	const uint8_t *nonce;     /* HELLO, COOKIE_ANSWER: FRAME_NONCE bytes; REFUSE: the echo */
+	uint32_t session; /* in INIT, RESPONSE and DATA: number of the session */
+	uint64_t counter; /* in DATA: number of the frame */
+	/* In HELLO and COOKIE_ANSWER: FRAME_NONCE bytes; in REFUSE: the echo. */
+	const uint8_t *nonce;
 	const uint8_t *cookie;    /* in COOKIE_ANSWER and INIT */
 	const uint8_t *body;      /* INIT, RESPONSE: the Noise message; DATA: the ciphertext */
 	size_t body_size;         /* DATA: size of the ciphertext, without the tag */
-	enum link_reason reason;  /* reason in REFUSE */
+	enum link_reason reason;  /* in REFUSE: why the frame was refused */
 };
 
 /* Parses a frame. Returns 0, or the reason to refuse the frame: LINK_MALFORMED or
  * LINK_VERSION_OTHER. */
 enum link_reason frame_parse(const uint8_t *bytes, size_t size, struct frame *out);
 
-/* Each function below writes one frame, or its head, at `out` and returns the bytes written. */
+/* Each function below writes one frame, or its head, to `out`, and returns the number of bytes
+ * written. */
 size_t frame_put_hello(uint8_t *out, const uint8_t nonce[FRAME_NONCE]);
 size_t frame_put_cookie(uint8_t *out, const uint8_t nonce[FRAME_NONCE],
 	const uint8_t cookie[FRAME_COOKIE]);
@@ -68,14 +72,16 @@ size_t frame_put_response_head(uint8_t *out, uint32_t session);
 size_t frame_put_data_head(uint8_t *out, uint32_t session, uint64_t counter);
 size_t frame_put_refuse(uint8_t *out, enum link_reason reason, const uint8_t echo[FRAME_NONCE]);
 
-/* The terms that each end offers the other, encrypted in the handshake. */
+/* The values that each end announces to the other, encrypted in the handshake. */
 struct frame_offer {
-	/* Number that identifies this end's process; a restarted process has another number. */
+	/* Random number that identifies this end's process. A restarted process has another
+	 * number. */
 	uint64_t instance;
 	uint32_t frame_most;  /* longest frame that this end accepts, bytes */
-	/* Ciphers that this end can use, as bits 1 << seal_cipher; a RESPONSE sets exactly one. */
+	/* Ciphers that this end supports, as bits 1 << seal_cipher. In a RESPONSE: only the chosen
+	 * cipher. */
 	uint32_t ciphers;
-	uint32_t session;     /* RESPONSE: the listener's session number; INIT: 0 */
+	uint32_t session;     /* RESPONSE: number that the listener gave the session; INIT: 0 */
 	uint32_t silence_ms;  /* time without a frame after which this end drops the session */
 };
 void frame_put_offer(uint8_t out[FRAME_OFFER], const struct frame_offer *offer);

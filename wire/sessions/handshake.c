@@ -1,23 +1,24 @@
-/* handshake.c - makes sessions: the two ends prove their keys and agree on fresh ones.
- * link.h draws the exchange; session.h lists the states. The listener keeps no state for a HELLO,
- * and so strangers cannot fill its memory. */
+/* handshake.c - makes sessions: the two ends prove their keys and agree on new keys for the
+ * session. link.h draws the exchange; session.h lists the states. The listener stores nothing for a
+ * HELLO, so strangers cannot fill its memory. */
 #include <errno.h>
 #include <string.h>
 
 #include "wire/sessions/session.h"
 
 #define COOKIE_LIFE_US   INT64_C(10000000)
-#define ANSWER_WAIT_US   INT64_C(1000000)  /* first wait for a COOKIE or RESPONSE */
-/* Limit of the wait for a COOKIE or RESPONSE, which doubles if none arrives. */
+#define ANSWER_WAIT_US INT64_C(1000000) /* first limit of the wait for a COOKIE or RESPONSE */
+/* The limit doubles each time that no COOKIE or RESPONSE arrives, up to this value. */
 #define ANSWER_MOST_US INT64_C(16000000)
-/* First pause after a refusal, or if no answer arrives. */
+/* First pause of the dialer after a refusal or a missing answer. */
 #define BACKOFF_US       INT64_C(250000)
-/* Limit of that pause, which doubles each time. */
+/* The pause doubles each time, up to this value. */
 #define BACKOFF_MOST_US INT64_C(4000000)
 #define KEEP_ALIVE_LEAST_US INT64_C(25000)
-/* Limit of PENDING sessions of a key that several processes share. */
+/* Limit of the PENDING sessions of one key, if several processes may use the key. */
 #define PENDING_SHARED 16
-#define RETRY_LEAST_US INT64_C(100000) /* least time between the beginnings of two handshakes */
+/* Least time from the beginning of one handshake to the next. */
+#define RETRY_LEAST_US INT64_C(100000)
 
 static void send_small(struct link *link, const struct socket_route *route, const uint8_t *bytes,
 	size_t size)
@@ -42,8 +43,8 @@ void handshake_refuse(struct link *link, enum link_reason reason, const uint8_t 
 	send_small(link, route, bytes, size);
 }
 
-/* Makes a cookie: a unique issue number (the time), and a keyed hash of the number and the
- * connection. The listener can check it later without storing it. */
+/* Makes a cookie: an issue number, which is the time made unique, and a keyed hash of this number
+ * and the connection. The listener can thus recognise its cookie without storing it. */
 static void cookie_seal(const struct link *link, uint64_t issue, const struct socket_route *route,
 	uint8_t out[FRAME_COOKIE])
 {
@@ -68,7 +69,7 @@ void handshake_on_hello(struct link *link, const struct frame *f,
 	send_small(link, route, bytes, size);
 }
 
-/* Returns true if this listener issued the cookie for this connection, not too long ago. */
+/* Returns true if this listener made the cookie for this connection, at most COOKIE_LIFE_US ago. */
 static bool cookie_good(const struct link *link, const uint8_t *cookie,
 	const struct socket_route *route, int64_t now_us)
 {
@@ -85,8 +86,8 @@ static bool is_shared(const struct link *link, enum keys_role role)
 	return (link->options.shared_roles & KEYS_ROLE_BIT(role)) != 0;
 }
 
-/* Records the issue number of a used cookie. Returns false if the cookie was used before, or is too
- * old to tell. */
+/* Records that the cookie with this issue number was used. Returns false if the cookie was used
+ * before, or is older than all recorded ones, so that nobody can tell. */
 static bool take_issue(struct admitted_key *record, uint64_t issue, bool shared)
 {
 	const unsigned n = shared ? ADMITTED_ISSUES : 1;
@@ -103,8 +104,8 @@ static bool take_issue(struct admitted_key *record, uint64_t issue, bool shared)
 	return true;
 }
 
-/* Identifies the sender of an INIT and reads its offer. Returns the reason if the INIT is
- * refused. */
+/* Checks an INIT: identifies the sender's key, and reads its offer. Returns LINK_REASON_NONE, or
+ * why the INIT is refused. */
 static enum link_reason examine_init(struct link *link, const struct frame *f, struct noise *noise,
 	const struct keys_entry **entry, struct frame_offer *offer)
 {
@@ -137,9 +138,10 @@ static enum link_reason examine_init(struct link *link, const struct frame *f, s
 	return LINK_REASON_NONE;
 }
 
-/* Returns the number by which this process identifies itself to the dialer's process: that of an
- * existing session, or the number that the layer above remembers, or a new one. PENDING sessions
- * count too, because the dialer may have received their RESPONSE. */
+/* Returns the number by which this process identifies itself to the dialer's process. The number
+ * must stay the same as long as both processes live. Therefore it is taken from an existing
+ * session, or else from the caller's callback `known`; otherwise it is new. PENDING sessions count
+ * too, because the dialer may have received their RESPONSE. */
 static uint64_t instance_for(struct link *link, const struct keys_public *key, uint64_t instance)
 {
 	uint64_t own = 0;
@@ -155,9 +157,9 @@ static uint64_t instance_for(struct link *link, const struct keys_public *key, u
 	return own;
 }
 
-/* Makes room for a PENDING session of the key. Frees the PENDING session of the same process, and
- * the oldest of a shared key that has PENDING_SHARED. A key that is not shared has one PENDING
- * session at a time. */
+/* Makes room for a new PENDING session of the key. For a key that is not shared, frees its old
+ * PENDING session. For a shared key, frees the PENDING session of the same process. If
+ * PENDING_SHARED sessions remain, also frees the oldest. */
 static void end_pending(struct link *link, const struct keys_public *key, uint64_t instance,
 			bool shared)
 {
@@ -200,15 +202,16 @@ static uint32_t own_silence_ms(const struct link *link)
 	return ms < 1 ? 1 : ms > INT32_MAX ? INT32_MAX : (uint32_t)ms;
 }
 
-/* Returns the time without sending after which a keep-alive frame is due: a quarter of the silence
- * that the other end accepts, but at least KEEP_ALIVE_LEAST_US. */
+/* Returns the time after which a keep-alive frame is due if nothing else was sent. It is a quarter
+ * of the silence that the other end accepts, but at least KEEP_ALIVE_LEAST_US. */
 static int64_t keep_alive_of(const struct frame_offer *offer)
 {
 	int64_t us = (int64_t)offer->silence_ms * 1000 / 4;
 	return us < KEEP_ALIVE_LEAST_US ? KEEP_ALIVE_LEAST_US : us;
 }
 
-/* Makes a PENDING session and sends its RESPONSE. */
+/* Answers an INIT: makes a PENDING session and sends its RESPONSE. Returns LINK_REASON_NONE, or why
+ * the INIT is refused. */
 static enum link_reason answer_init(struct link *link, const struct frame *f, struct noise *noise,
 	const struct keys_entry *entry, const struct frame_offer *offer,
 	const struct socket_route *route, int64_t now_us)
@@ -332,8 +335,7 @@ static void begin_handshake(struct link *link, int64_t now_us)
 	randombytes_buf(d->nonce, sizeof(d->nonce));
 	frame_put_hello(frame, d->nonce);
 	if (!send_or_keep(link, frame, FRAME_HELLO_SIZE)) {
-		/* There is no connection; handshake_tick tries again once the trunk is not
-		 * blocked. */
+		/* Nothing is connected. handshake_tick tries again when the trunk can send. */
 		d->state = DIAL_REST;
 		d->deadline_us = INT64_MAX;
 		return;
@@ -356,8 +358,8 @@ void handshake_want(struct link *link, int64_t now_us)
 		d->deadline_us = d->began_us + RETRY_LEAST_US;
 }
 
-/* Answers a COOKIE with an INIT, which returns the cookie and names the dialer's key. This is the
- * first frame that costs curve operations at either end. */
+/* Answers a COOKIE with an INIT, which returns the cookie and contains the dialer's key, encrypted.
+ * The INIT is the first frame for which either end computes on an elliptic curve. */
 void handshake_on_cookie(struct link *link, const struct frame *f, int64_t now_us)
 {
 	struct dial *d = &link->dial;
@@ -439,8 +441,8 @@ void handshake_on_response(struct link *link, const struct frame *f, int64_t now
 	d->state = DIAL_REST;
 	d->deadline_us = INT64_MAX;
 	session_live(link, s, now_us);
-	/* Sends a DATA frame at once, because the listener makes its session LIVE only when the
-	 * first DATA frame arrives. */
+	/* Sends an empty DATA frame, because the listener's session becomes LIVE only with the
+	 * first DATA frame. */
 	uint8_t *hello = link_buffer(0);
 	if (hello != NULL)
 		(void)link_send(link, s->id, 0, hello, 0, now_us);

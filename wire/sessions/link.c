@@ -1,5 +1,5 @@
-/* link.c - carries encrypted frames between this process and its peers, and detects silent ones.
- * session.c holds the sessions, handshake.c makes them, socket.c moves the bytes. */
+/* link.c - carries encrypted frames between this process and its peers, and ends the sessions of
+ * silent peers. session.c holds the sessions, handshake.c makes them, socket.c moves the bytes. */
 #include "wire/sessions/link.h"
 
 #include <assert.h>
@@ -17,17 +17,17 @@
 
 #define FRAMES_PER_CALL   64
 #define PENDING_LIFE_US   INT64_C(5000000)
-#define FILES_OWN         32 /* open files of a process that has no connections */
-#define FILES_OF_PEER     4  /* open files that the connections to one peer need */
+#define FILES_OWN 32       /* descriptors that a process without connections needs */
+#define FILES_OF_PEER 4    /* descriptors that the connections to one peer need */
 #define INITS_PER_S 2000.0 /* limit of handshakes that a listener computes in a second */
 #define REFUSALS_PER_S    2000.0
 #define REPAIR_US           INT64_C(100000)
 #define CROWD_CHECK_US          INT64_C(3000000)
-/* A connection on which nothing arrives for this long has no session, because both ends of a
- * session send keep-alive frames. */
+/* A listener may end a connection on which nothing has arrived for this long. Such a connection has
+ * no session, because both ends of a session send keep-alive frames. */
 #define SILENT_MS 10000
-/* For frames from this size on, the sender checks that nanomsg has room before it encrypts the
- * frame. */
+/* The sender encrypts a frame of this size or more only after it has asked nanomsg if there is
+ * room. */
 #define PEEK_BYTES 4096
 
 const char *link_reason_text(enum link_reason reason)
@@ -113,7 +113,8 @@ static int link_new(struct link **out, const struct link_options *options, bool 
 		link_close(link);
 		return error_set(err, -ENOMEM, "out of memory");
 	}
-	/* Session numbers start at random, so that a restarted listener refuses old ones. */
+	/* Session numbers start at random, so that a restarted listener refuses frames of old
+	 * sessions. */
 	randombytes_buf(link->uses, n_slots * sizeof(*link->uses));
 	randombytes_buf(link->cookie_key, sizeof(link->cookie_key));
 	link->inits = (struct bucket){.tokens = INITS_PER_S, .per_s = INITS_PER_S};
@@ -288,7 +289,7 @@ static int transmit_now(struct link *link, unsigned trunk, const struct socket_r
 	return 0;
 }
 
-/* Sends a frame as the test hook decides (struct link_hook). */
+/* Sends, loses, repeats or delays a frame as the test hook decides (struct link_hook). */
 static int transmit_hooked(struct link *link, unsigned trunk, const struct socket_route *route,
 	uint8_t *frame, size_t size)
 {
@@ -412,8 +413,8 @@ static bool next_queued(struct link *link, struct link_event *out)
 	return true;
 }
 
-/* Handles a DATA frame of an unknown session. A listener answers it, so that the dialer makes a new
- * session. */
+/* Handles a DATA frame of a session that this process does not have. A listener answers with a
+ * REFUSE, and the dialer then makes a new session. */
 static void on_stray(struct link *link, const struct frame *f, const struct socket_route *route,
 	int64_t now_us)
 {
@@ -423,7 +424,7 @@ static void on_stray(struct link *link, const struct frame *f, const struct sock
 	handshake_refuse(link, LINK_UNKNOWN_SESSION, echo, route, now_us);
 }
 
-/* Takes an authentic frame. The event that it queues then owns the frame. */
+/* Accepts an authenticated frame and queues a LINK_DATA event, which then owns the frame. */
 static void on_opened(struct link *link, struct session *s, uint64_t counter, uint8_t *bytes,
 	size_t size, const struct socket_route *route, int64_t now_us)
 {
@@ -442,8 +443,8 @@ static void on_opened(struct link *link, struct session *s, uint64_t counter, ui
 		.tag = s->tag, .data = bytes + FRAME_DATA_HEAD, .size = size, .owner = bytes});
 }
 
-/* Authenticates and decrypts a DATA frame, or hands it to a thread. Returns true if the frame no
- * longer belongs to the caller. */
+/* Authenticates and decrypts a DATA frame, or hands it to a thread. Returns true if the function
+ * has taken over the frame. */
 static bool on_data(struct link *link, const struct frame *f, uint8_t *bytes,
 	const struct socket_route *route, int64_t now_us)
 {
@@ -467,8 +468,9 @@ static bool on_data(struct link *link, const struct frame *f, uint8_t *bytes,
 	return true;
 }
 
-/* Takes back a frame that a thread has opened. A copy of the frame may have been opened at the same
- * time, so the window is checked again. Returns false if there is no opened frame. */
+/* Accepts or refuses the next frame that a thread has opened. Returns false if there is none.
+ * Threads may have opened two copies of a frame at the same time, so the window is checked
+ * again. */
 static bool take_opened(struct link *link, int64_t now_us)
 {
 	struct transit t;
@@ -484,8 +486,8 @@ static bool take_opened(struct link *link, int64_t now_us)
 	return true;
 }
 
-/* Handles the frames of a handshake. A listening link treats frames for a dialing link as
- * malformed, and the reverse. */
+/* Handles a frame of a handshake. A frame that only the other kind of link (listening or dialing)
+ * may receive counts as malformed. */
 static enum link_reason on_other(struct link *link, const struct frame *f,
 	const struct socket_route *route, int64_t now_us)
 {
@@ -517,7 +519,7 @@ static enum link_reason on_other(struct link *link, const struct frame *f,
 	return LINK_MALFORMED;
 }
 
-/* Handles a received frame. Returns true if the frame no longer belongs to the caller. */
+/* Handles a received frame. Returns true if the function has taken over the frame. */
 static bool on_frame(struct link *link, uint8_t *bytes, size_t size,
 	const struct socket_route *route, int64_t now_us)
 {
@@ -537,7 +539,7 @@ static bool on_frame(struct link *link, uint8_t *bytes, size_t size,
 	return false;
 }
 
-/* Receives a frame from the next trunk that has one. */
+/* Receives a frame from the trunks in turn. */
 static int receive_frame(struct link *link, struct socket_route *route, uint8_t **bytes,
 	size_t *size)
 {
@@ -583,8 +585,8 @@ static void keep_alive(struct link *link, struct session *s, int64_t now_us)
 	s->last_sent_us = now_us;
 }
 
-/* Returns true if no frame waits to be received. Silence counts only then: after a pause of this
- * process, frames that arrived during the pause must be read first. */
+/* Returns true if no frame waits to be received. Only then may a session be ended as silent: after
+ * a pause of this process, its frames may have arrived without being read. */
 static bool is_drained(const struct link *link)
 {
 	struct pollfd p[LINK_TRUNKS];
@@ -598,8 +600,9 @@ static bool is_drained(const struct link *link)
 	return poll(p, n, 0) == 0;
 }
 
-/* Checks the deadlines of all sessions: frees old PENDING ones, ends silent ones, sends keep-alive
- * frames, asks for new keys. Sets the time of the next check. */
+/* Checks the deadlines of all sessions: frees old PENDING sessions, ends silent ones, sends
+ * keep-alive frames, and asks for new sessions in place of old ones. Sets the time of the next
+ * check. */
 static void scan_deadlines(struct link *link, int64_t now_us)
 {
 	for (uint32_t i = 0; i < link->n_slots; i++) {
@@ -644,8 +647,8 @@ void link_tick(struct link *link, int64_t now_us)
 			socket_end_silent(&link->sockets[0], SILENT_MS);
 	}
 	if (!link->listens && now_us >= link->next_repair_us) {
-		/* All dialing links of a process are due at the same times, so that the process
-		 * wakes only once for them. */
+		/* The time is rounded, so that it is the same for all dialing links of a process.
+		 * The process then wakes only once for all. */
 		link->next_repair_us = now_us - now_us % REPAIR_US + REPAIR_US;
 		for (unsigned i = 0; i < LINK_TRUNKS; i++) {
 			if (link_has_trunk(link, i))

@@ -1,11 +1,13 @@
-/* link_transit.c - the frames of a link that threads seal and open. The loop keeps everything that
- * depends on order: counters, the window of counters that were seen, the sessions' states. */
+/* link_transit.c - the frames of a link that threads seal and open. All state that depends on the
+ * order of frames stays with the loop's thread: frame counters, the window of seen counters, the
+ * states of sessions. */
 #include <errno.h>
 
 #include "wire/sessions/session.h"
 
-/* Returns 0 if the trunk may have another frame in transit; otherwise as link_send_from. A link
- * within the machine has no other queue, so frames may be sealed while its trunk is full. */
+/* Returns 0 if another frame for the trunk may be given to the threads; otherwise an error as
+ * link_send_from. A listener's frames, and frames to this machine, may be sealed even while the
+ * trunk is full, because they wait in no other queue. */
 static int check_trunk(struct link *link, unsigned trunk)
 {
 	const bool near = link->listens || socket_is_near(link->address);
@@ -20,8 +22,8 @@ static void release_source(const struct link_source *source)
 		source->release(source->context);
 }
 
-/* Hands a frame to the threads. A small frame behind others in transit is sealed by the caller's
- * thread, and waits for them. */
+/* Hands a frame to the threads. If the frame is small, earlier frames of the trunk are in transit.
+ * The caller's thread then seals the frame, which is sent after them. */
 static int hand_over(struct link *link, uint32_t session, unsigned trunk, uint8_t *content,
 	size_t size, const struct link_source *source, int64_t now_us)
 {

@@ -1,6 +1,6 @@
-/* noise.c - the handshake by which two processes prove their keys and agree on fresh ones.
- * It is written here because libsodium has the primitives but no Noise handshake. The functions
- * mix_hash, mix_key and so on are named after the steps of the Noise specification. */
+/* noise.c - the handshake by which two processes prove their keys and agree on keys for a session.
+ * It is written here because libsodium offers the primitives but no Noise handshake. The functions
+ * mix_hash, mix_key and so on have the names of the steps in the Noise specification. */
 #include "wire/sessions/noise.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 
 #include "wire/identity.h"
 
-#define BLOCK 128 /* block size of BLAKE2b, for HMAC */
+#define BLOCK 128 /* block size of BLAKE2b in bytes, which HMAC needs */
 
 static const char protocol[] = "Noise_IK_25519_ChaChaPoly_BLAKE2b";
 
@@ -29,7 +29,8 @@ static void hash_parts(uint8_t out[NOISE_HASH], const struct part *parts, size_t
 	sodium_memzero(&state, sizeof(state));
 }
 
-/* Computes the HMAC (RFC 2104) of a followed by b with BLAKE2b and a key of NOISE_HASH bytes. */
+/* Computes the HMAC (RFC 2104) of the parts a and b, one after the other, with BLAKE2b and a key of
+ * NOISE_HASH bytes. */
 static void compute_hmac(uint8_t out[NOISE_HASH], const uint8_t key[NOISE_HASH], struct part a,
 	struct part b)
 {
@@ -74,7 +75,8 @@ static void mix_key(struct noise *n, const uint8_t *input)
 	sodium_memzero(key, sizeof(key));
 }
 
-/* Mixes a shared secret into the key: MixKey(DH(secret, public)). */
+/* Mixes a shared secret into the handshake's key. The specification calls this MixKey(DH(secret,
+ * public)). */
 static int mix_shared(struct noise *n, const uint8_t *secret, const struct keys_public *public)
 {
 	uint8_t shared[KEYS_BYTES];
@@ -101,7 +103,7 @@ static void encrypt_and_hash(struct noise *n, const void *plain, size_t size, ui
 	mix_hash(n, out, size + NOISE_TAG);
 }
 
-/* size: bytes of `box`, including its tag. */
+/* size: bytes of the ciphertext `box`, its tag included. */
 static int decrypt_and_hash(struct noise *n, const uint8_t *box, size_t size, uint8_t *out)
 {
 	uint8_t nonce[12];

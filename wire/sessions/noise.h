@@ -5,9 +5,9 @@
  * fresh key for each direction. A static key stolen later does not reveal these fresh keys. The
  * functions are pure: the caller passes the random bytes.
  *
- * Source: Perrin, The Noise Protocol Framework, revision 34. A payload in the first message has no
- * forward secrecy and can be replayed. Callers put nothing secret in it and guard against replay
- * (handshake.c does so with cookies).
+ * Source: Perrin, The Noise Protocol Framework, revision 34. The payload of the first message has
+ * no forward secrecy, and anybody can replay the message. Callers must therefore put nothing secret
+ * into this payload, and must detect replays (handshake.c does so with cookies).
  */
 #ifndef WIRE_NOISE_H
 #define WIRE_NOISE_H
@@ -21,12 +21,12 @@
 #define NOISE_HASH          64
 #define NOISE_KEY           32
 #define NOISE_TAG           16
-/* Bytes of each of the two messages beyond its payload. */
+/* Bytes by which each of the two messages is longer than its payload. */
 #define NOISE_FIRST_EXTRA   (KEYS_BYTES + KEYS_BYTES + NOISE_TAG + NOISE_TAG)
 #define NOISE_SECOND_EXTRA  (KEYS_BYTES + NOISE_TAG)
 
-/* State of a handshake, visible so that other structs can contain it. It has secrets, so call
- * noise_wipe at the end. */
+/* State of a handshake. The struct is public so that other structs can contain it. The state
+ * contains secrets: call noise_wipe at the end. */
 struct noise {
 	uint8_t chain[NOISE_HASH], hash[NOISE_HASH], key[NOISE_KEY];
 	uint64_t nonce;
@@ -36,31 +36,33 @@ struct noise {
 	struct keys_public peer, peer_ephemeral;
 };
 
-/* Starts a handshake. peer: the responder's static key; the responder itself passes NULL. */
+/* Starts a handshake. peer: the static key of the responder; NULL at the responder. */
 void noise_init(struct noise *n, bool initiator, const struct keys_identity *me,
 	const struct keys_public *peer, const void *prologue, size_t prologue_size);
 /* Overwrites every secret in n. */
 void noise_wipe(struct noise *n);
 
-/* Writes the initiator's first message, size + NOISE_FIRST_EXTRA bytes, at out. `ephemeral` is 32
- * fresh random bytes. -EINVAL: the peer's key is invalid (a point of low order). */
+/* Writes the initiator's first message to out: size + NOISE_FIRST_EXTRA bytes for a payload of
+ * `size`. ephemeral: 32 fresh random bytes. -EINVAL: the peer's key is invalid (a point of low
+ * order). */
 int noise_write_first(struct noise *n, const uint8_t ephemeral[KEYS_BYTES], const void *payload,
 	size_t size, uint8_t *out);
-/* Read the first message in two steps, so that an unknown key is refused after a single curve
- * operation. The first step sets n->peer to the key that the sender claims. The second step
- * decrypts the payload and proves that the sender owns this key. -EBADMSG: forged. */
+/* Read the first message in two steps, so that the caller can refuse an unknown key after a single
+ * computation on the curve. The first step sets n->peer to the key that the sender claims. The
+ * second step proves that the sender owns this key, and decrypts the payload. -EBADMSG: forged. */
 int noise_read_first_key(struct noise *n, const uint8_t *message, size_t size);
 int noise_read_first_payload(struct noise *n, const uint8_t *message, size_t size,
 	uint8_t *payload);
 
-/* Writes the responder's answer, size + NOISE_SECOND_EXTRA bytes. */
+/* Writes the responder's answer to out: size + NOISE_SECOND_EXTRA bytes for a payload of `size`. */
 int noise_write_second(struct noise *n, const uint8_t ephemeral[KEYS_BYTES], const void *payload,
 	size_t size, uint8_t *out);
-/* Reads the answer. -EBADMSG: forged; n is unchanged, so the true answer can still be read. */
+/* Reads the responder's answer. -EBADMSG: forged. n is then unchanged, so the real answer can still
+ * be read. */
 int noise_read_second(struct noise *n, const uint8_t *message, size_t size, uint8_t *payload);
 
-/* Gives this end's keys for sending and for receiving, after the second message. The caller wipes
- * both. */
+/* Gives this end's keys for sending and for receiving, when both messages have been exchanged. The
+ * caller wipes both keys. */
 void noise_split(const struct noise *n, uint8_t send[NOISE_KEY], uint8_t receive[NOISE_KEY]);
 
 #endif

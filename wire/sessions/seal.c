@@ -1,5 +1,5 @@
-/* seal.c - the encryption of a session's frames, and the window that refuses repeated ones.
- * Without the window, a recorded frame could be sent to its receiver a second time. */
+/* seal.c - encrypts the frames of a session, and refuses repeated frames. Without this refusal, an
+ * attacker could record a frame and send it to its receiver again. */
 #include "wire/sessions/seal.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@ void seal_key_init(struct seal_key *k, enum seal_cipher cipher, const uint8_t se
 		crypto_aead_aes256gcm_beforenm(&k->aes, k->raw);
 }
 
-/* Writes the nonce: zeros, then the counter in little-endian order. */
+/* Writes a frame's nonce: zeros, and then the counter in little-endian order. */
 static void nonce_of(uint8_t *nonce, size_t size, uint64_t counter)
 {
 	memset(nonce, 0, size);
@@ -98,8 +98,8 @@ bool seal_window_fresh(const struct seal_window *w, uint64_t counter)
 {
 	if (counter >= w->next)
 		return true;
-	/* The usable window is one word shorter than SEAL_WINDOW, because whole words are cleared
-	 * as it moves. */
+	/* When the window moves, it clears whole words. The window therefore covers one word less
+	 * than SEAL_WINDOW. */
 	if (w->next - counter > SEAL_WINDOW - 64)
 		return false;
 	return (w->seen[window_word(counter)] & window_bit(counter)) == 0;

@@ -1,9 +1,9 @@
-/* seal.h - encrypts one direction of a session, and refuses frames already seen. Pure functions.
+/* seal.h - encrypts one direction of a session, and refuses repeated frames. Pure functions.
  *
- * The cipher is AES-256-GCM if both CPUs support it, otherwise XChaCha20-Poly1305. The 64-bit frame
- * counter is the nonce. A key serves at most SEAL_FRAMES_MOST frames and SEAL_BYTES_MOST bytes, far
- * less than either cipher allows. The dialer replaces the session at half of these limits.
- */
+ * The cipher is AES-256-GCM if both CPUs support it, otherwise XChaCha20-Poly1305. The nonce is the
+ * 64-bit frame counter. A key encrypts at most SEAL_FRAMES_MOST frames and SEAL_BYTES_MOST bytes,
+ * far less than is safe with either cipher. The dialer makes a new session when half of a limit is
+ * reached. */
 #ifndef WIRE_SEAL_H
 #define WIRE_SEAL_H
 
@@ -21,40 +21,44 @@
 #define SEAL_BYTES_MOST  (UINT64_C(1) << 42)
 
 enum seal_cipher { SEAL_XCHACHA20 = 1, SEAL_AES256_GCM };
-/* Returns true if this CPU supports AES. Call sodium_init first. */
+/* Returns true if this CPU has AES instructions. Call sodium_init first. */
 bool seal_has_aes(void);
 
 struct seal_key {
 	enum seal_cipher cipher;
 	uint8_t raw[SEAL_KEY];
-	crypto_aead_aes256gcm_state aes; /* the expanded key, if the cipher is AES */
+	crypto_aead_aes256gcm_state aes; /* the expanded key, if the cipher is AES-256-GCM */
 };
 
-/* Derives a key for this cipher from `secret`, so that no secret serves two ciphers. */
+/* Derives the key of this cipher from `secret`. Each cipher gets another key, so no key is used
+ * with two ciphers. */
 void seal_key_init(struct seal_key *k, enum seal_cipher cipher, const uint8_t secret[SEAL_KEY]);
 
-/* Encrypts size bytes at data in place, and writes the tag at data + size. */
+/* Encrypts the size bytes at `data` in place, and writes the tag after them. The header is
+ * authenticated too. */
 void seal_close(const struct seal_key *k, uint64_t counter, const void *header, size_t header_size,
 	uint8_t *data, size_t size);
-/* Decrypts size bytes in place; their tag follows them. -EBADMSG: forged; the bytes are garbage. */
+/* Decrypts the size bytes at `data` in place. The tag follows them. -EBADMSG: the frame is forged,
+ * and the bytes are garbage. */
 int seal_open(const struct seal_key *k, uint64_t counter, const void *header, size_t header_size,
 	uint8_t *data, size_t size);
 
-/* As seal_close and seal_open, by libcrypto, whose AES is twice as fast for large frames. close
- * encrypts the joined pieces to `data`; a piece may lie at its own place there. -ENOTSUP: aes is
- * NULL, or the cipher is not AES; -ENOMEM. After both, nothing has changed. */
+/* Do the same with libcrypto, whose AES is twice as fast for large frames. seal_close_by joins the
+ * pieces and encrypts them to `data`. A piece may already lie at the offset in `data` where its
+ * ciphertext goes. -ENOTSUP: aes is NULL, or the cipher is not AES-256-GCM; -ENOMEM. After these
+ * two errors nothing has changed. */
 int seal_close_by(struct aes_gcm *aes, const struct seal_key *k, uint64_t counter,
 	const void *header, size_t header_size, const struct aes_gcm_piece *pieces, size_t n,
 	uint8_t *data);
 int seal_open_by(struct aes_gcm *aes, const struct seal_key *k, uint64_t counter,
 	const void *header, size_t header_size, uint8_t *data, size_t size);
 
-/* A bit for each of the last 65536 counters. A counter that was seen, or is older than the window,
- * is refused. The window is wide because frames on one connection may arrive seconds later than
- * frames on another connection. */
+/* Window of the last 65536 counters, with a bit for each counter that was seen. The receiver
+ * refuses a counter that was seen, or that is older than the window. The window is wide because
+ * frames on one connection may arrive seconds later than frames on another. */
 #define SEAL_WINDOW 65536
 struct seal_window {
-	uint64_t next; /* the highest counter that was seen, plus 1 */
+	uint64_t next; /* the highest counter that was seen, plus 1; 0: none was seen */
 	uint64_t seen[SEAL_WINDOW / 64];
 };
 /* Returns true if the counter was not seen and is not older than the window. */

@@ -1,5 +1,5 @@
-/* sealers.c - a queue of jobs and the threads that run them. Sealing a MiB takes most of a
- * millisecond, in which the event loop would miss heartbeats and orders. */
+/* sealers.c - a queue of jobs, and the threads that run them. Sealing a MiB takes most of a
+ * millisecond. In this time the event loop would not handle heartbeats and orders. */
 #include "wire/sessions/sealers.h"
 
 #include <errno.h>
@@ -18,13 +18,13 @@ struct sealers {
 	int fd;
 	pthread_mutex_t lock;
 	pthread_cond_t added, ended;
-	/* These fields are protected by the lock. */
-	struct sealer_job *first, **end; /* the jobs that wait, the oldest first */
-	unsigned n_unended;              /* jobs that wait or run */
+	/* The lock protects the fields below. */
+	struct sealer_job *first, **end; /* the waiting jobs, the oldest first */
+	unsigned n_unended;              /* number of jobs that wait or run */
 	bool quits;
 };
 
-/* Waits for a job. Returns NULL when the threads are to end. */
+/* Waits for a job and takes it from the queue. Returns NULL when the threads must end. */
 static struct sealer_job *take_job(struct sealers *s)
 {
 	while (s->first == NULL && !s->quits)

@@ -1,9 +1,8 @@
-/* sealers.h - threads that seal and open frames, so that the event loop does not.
+/* sealers.h - threads that seal and open frames in place of the event loop's thread.
  *
- * Jobs begin in the order in which they were added, and several run at once. Only the event loop
- * calls these functions. Between sealers_add and the job's end, the job and the memory that it
- * names belong to the threads.
- */
+ * Jobs begin in the order in which they were added, and several run at once. Only the event loop's
+ * thread calls these functions. From sealers_add until the job's end, the threads own the job and
+ * the memory to which it points. */
 #ifndef WIRE_SEALERS_H
 #define WIRE_SEALERS_H
 
@@ -17,17 +16,18 @@ struct sealers; /* opaque */
 enum sealer_state { SEALER_IDLE, SEALER_WAITS, SEALER_RUNS, SEALER_ENDED };
 
 struct sealer_job {
-	/* aes: the thread's; NULL: libcrypto cannot be used. */
+	/* Does the job. aes: the thread's context of libcrypto; NULL: libcrypto cannot be used. */
 	void (*run)(struct sealer_job *job, struct aes_gcm *aes);
 	struct sealer_job *next;  /* used by the threads */
-	enum sealer_state state;  /* set by the threads; read it with sealers_ended */
+	enum sealer_state state;  /* changed by the threads; read it with sealers_ended */
 };
 
-/* Starts the threads. Gives *out (sealers_free). -EAGAIN, -EMFILE, -ENOMEM from the kernel. */
+/* Starts the threads and gives *out (sealers_free). -EAGAIN, -EMFILE or -ENOMEM: the kernel
+ * refused. */
 int sealers_new(struct sealers **out, unsigned threads, struct error *err);
-/* Ends the threads. No job may be left. NULL is allowed. */
+/* Ends the threads. The caller must have no job left. NULL is allowed. */
 void sealers_free(struct sealers *s);
-/* Returns a descriptor that is readable after a job has ended, until sealers_clear; -1 if s is
+/* Returns a descriptor that is readable from the end of a job until sealers_clear; -1: s is
  * NULL. */
 int sealers_fd(const struct sealers *s);
 void sealers_clear(struct sealers *s);
@@ -35,10 +35,10 @@ void sealers_clear(struct sealers *s);
 void sealers_add(struct sealers *s, struct sealer_job *job);
 /* Returns true if the job has ended. */
 bool sealers_ended(struct sealers *s, const struct sealer_job *job);
-/* Removes a job that waits, or waits for the end of one that runs. */
+/* Removes a job that waits in the queue. If the job runs, waits for its end. */
 void sealers_cancel(struct sealers *s, struct sealer_job *job);
-/* Returns true while a job waits or runs. After its end the descriptor is readable. s may be NULL.
- */
+/* Returns true while any job waits or runs. When it ends, the descriptor becomes readable. s may be
+ * NULL. */
 bool sealers_busy(struct sealers *s);
 
 #endif

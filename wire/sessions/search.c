@@ -1,6 +1,6 @@
-/* search.c - resolves a name and tries its addresses, in a thread.
- * An attempt starts 250 ms after the one before, or as soon as that one fails; the first that
- * succeeds wins (as in RFC 8305). A dead first address therefore costs a quarter of a second. */
+/* search.c - resolves names and tries their addresses, in a thread. A new attempt starts every 250
+ * ms, or as soon as all attempts have failed. The first attempt that succeeds ends the search (as
+ * in RFC 8305). A dead first address therefore costs a quarter of a second. */
 #include "wire/sessions/search.h"
 
 #include <arpa/inet.h>
@@ -19,15 +19,16 @@
 #include "base/clock.h"
 #include "wire/address.h"
 
-/* No further address could be tried before SEARCH_MOST_MS. */
+/* Limit of the addresses that are tried: no attempt could start later than SEARCH_MOST_MS. */
 #define ADDRESSES_MOST (SEARCH_MOST_MS / NEXT_MS)
 #define TARGETS_MOST 8
 #define NEXT_MS        250
-#define ANSWER_MS      1000 /* time for an address to answer: a long round trip and a lost packet */
+/* Time that an address has for its answer: a long round trip and a lost packet. */
+#define ANSWER_MS 1000
 #define NAME_CHARACTERS \
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._"
 
-/* A search, shared by its thread and its owner. The last of the two frees it. */
+/* A search. Its thread and its owner share it, and whichever leaves last frees it. */
 struct search {
 	pthread_mutex_t lock;
 	unsigned users;
@@ -43,7 +44,7 @@ struct search {
 	int64_t until_us;
 };
 
-/* An address of a target. */
+/* An address that belongs to a target. */
 struct candidate {
 	const struct addrinfo *to;
 	const struct target *of;
@@ -53,7 +54,7 @@ struct candidate {
 struct attempt {
 	const struct target *of;
 	int fd;    /* descriptor of the attempt; -1: it has failed */
-	int cause; /* errno of the attempt; 0: no answer yet */
+	int cause; /* errno with which the attempt failed; 0: no answer yet */
 	char text[INET6_ADDRSTRLEN + IF_NAMESIZE]; /* the address, with its zone if it has one */
 	bool v6;
 };
@@ -145,8 +146,8 @@ static void wait_for_any(const struct attempt *a, unsigned n, int ms)
 	poll(p, n, ms);
 }
 
-/* Tries the addresses. If the name service left them no time to answer, the name service is the
- * cause of a failure. */
+/* Tries the addresses until one accepts a connection. If none does, the error tells why. If the
+ * name service left too little time to try them, the error blames the name service. */
 static int try_all(struct search *s, const struct candidate *list, unsigned n_list)
 {
 	struct attempt a[ADDRESSES_MOST];
@@ -215,7 +216,7 @@ static void *run_search(void *context)
 	return NULL;
 }
 
-/* Reads the addresses of the targets in `text`, and puts the address `last` at the end. */
+/* Splits `text` into targets. If one of them is `last`, puts it at the end. */
 static void read_targets(struct search *s, const char *text, const char *last)
 {
 	for (int pass = 0; pass < 2; pass++) {
@@ -260,7 +261,7 @@ int search_result(struct search *s, char address[LINK_ADDRESS_SIZE], struct erro
 {
 	pthread_mutex_lock(&s->lock);
 	int rc = s->done ? s->rc : -EAGAIN;
-	bool resolved = s->resolved; /* the thread then ends in time */
+	bool resolved = s->resolved; /* if true, the thread itself keeps the time limit */
 	if (rc == 0)
 		memcpy(address, s->found, sizeof(s->found));
 	else if (s->done)

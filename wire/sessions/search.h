@@ -1,10 +1,10 @@
 /* search.h - finds an address at which a listener can be reached, or the reason why there is none.
  *
- * A target is tcp://HOST:PORT, or several of them with spaces between them, in the order in which
- * they are tried. nanomsg resolves a name once, in one family, and does not say why it cannot
- * connect. A search resolves the name in both families, and tries to connect to each address in
- * turn. It takes at most SEARCH_MOST_MS, in a thread of its own, because the system's resolver
- * blocks. */
+ * A target is tcp://HOST:PORT. Several targets may be given, separated by spaces, in the order in
+ * which they are to be tried. nanomsg resolves a name once, to IPv4 or to IPv6 only, and does not
+ * tell why it cannot connect. A search resolves the name to both families and tries to connect to
+ * each address in turn. It takes at most SEARCH_MOST_MS. It runs in a thread of its own, because
+ * the system's resolver blocks. */
 #ifndef WIRE_SEARCH_H
 #define WIRE_SEARCH_H
 
@@ -17,15 +17,15 @@
 
 struct search; /* opaque */
 
-/* Returns true if the address is tcp://HOST:PORT and HOST is a name, or if there are several
- * addresses. Only a search then finds the address to connect to. */
+/* Returns true if only a search finds the address to connect to: HOST is a name, or there are
+ * several targets. */
 bool search_is_name(const char *address);
-/* Starts a search for a target. last: one of its addresses, which is tried last because the
- * listener there is not the peer; "": none. Returns NULL if no thread can be started, or if the
- * target is no address. */
+/* Starts a search for the targets. last: a target to be tried last, because a listener that is not
+ * the peer accepts connections there; "": none. Returns NULL if no thread can be started, or if
+ * `target` contains no address. */
 struct search *search_new(const char *target, const char *last);
-/* Returns 0 and the first address that accepted a connection, as numbers; -EAGAIN while the search
- * runs; -EHOSTUNREACH with the name, each address and its cause. */
+/* Returns 0 and the first address that accepted a connection, in numbers. Returns -EAGAIN while the
+ * search runs, or -EHOSTUNREACH; `why` then names the host, and for each address the cause. */
 int search_result(struct search *s, char address[LINK_ADDRESS_SIZE], struct error *why);
 void search_free(struct search *s); /* abandons a running search; NULL is allowed */
 

@@ -1,6 +1,6 @@
-/* session.c - a link's table of sessions and its records of keys (states in session.h).
- * The records outlive the sessions, so that a key's old process or a recorded handshake cannot
- * take over from its new process. */
+/* session.c - a link's table of sessions, and what it knows about keys (states in session.h). The
+ * records of keys outlive the sessions. Without them, a key's old process could replace the key's
+ * new process, and so could an attacker with a recorded handshake. */
 #include "wire/sessions/session.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "base/array.h"
 
 #define SLOT_MASK 0xffffu
-#define PER_KEY_MOST 16 /* limit of sessions that a shared key has at a time */
+#define PER_KEY_MOST 16 /* limit of the sessions of a key that several processes may use */
 
 struct session *session_find(const struct link *link, uint32_t id)
 {
@@ -37,8 +37,9 @@ struct session *session_new(struct link *link, uint32_t id)
 		id = session_reserve(link);
 	if (id == 0 || link->slots[id & SLOT_MASK] != NULL)
 		return NULL;
-	/* Locked memory, outside core dumps. sodium_malloc places the struct at the end of a page.
-	 * The struct is aligned because its size is a multiple of its alignment. */
+	/* sodium_malloc gives locked memory, outside core dumps. It places the struct at the end of
+	 * a page. The struct is aligned nevertheless, because its size is a multiple of its
+	 * alignment. */
 	struct session *s = sodium_malloc(sizeof(*s));
 	if (s == NULL)
 		return NULL;
@@ -140,8 +141,8 @@ void session_live(struct link *link, struct session *s, int64_t now_us)
 		    !keys_equal(&old->key, &s->key))
 			continue;
 		if (old->instance == s->instance || !link->listens) {
-			/* A dialer's old session may be with the listener's previous process. Its
-			 * tag is kept, because it names the same peer. */
+			/* The peer is the same, so the new session keeps the tag. A dialer's old
+			 * session may even be with the listener's previous process. */
 			s->tag = old->tag;
 			session_free(link, old);
 		} else if ((link->options.shared_roles & KEYS_ROLE_BIT(s->role)) == 0) {
@@ -181,8 +182,8 @@ enum link_reason session_not_admitted(const struct link *link, const struct keys
 	return keys_list_barred(link->options.admitted, key) ? LINK_FLOOD : LINK_NOT_ADMITTED;
 }
 
-/* Ends the sessions of keys that were removed or have another role, and drops the records of keys
- * that were removed. */
+/* Ends the sessions of keys that were removed or barred, or that have another role now. Drops the
+ * records of keys that were removed or barred. */
 void session_check_admitted(struct link *link)
 {
 	if (!link->listens || keys_list_version(link->options.admitted) == link->admitted_version)

@@ -1,5 +1,5 @@
-/* session.h - the private parts of a link: sessions, records of keys, the handshake. For link.c,
- * session.c and handshake.c only.
+/* session.h - the private parts of a link: sessions, records of keys, the handshake. Only the .c
+ * files of this folder that implement links include it.
  *
  * A session's states. A dialer's session begins LIVE.
  *
@@ -39,46 +39,50 @@ enum session_state {
 };
 
 struct session {
-	/* Low 16 bits: the session's slot; high 16 bits: how often the slot was used. */
+	/* Number of the session. Low 16 bits: its slot; high 16 bits: how often the slot was
+	 * used. */
 	uint32_t id;
-	uint32_t remote_id; /* the other end's number for this session */
+	uint32_t remote_id; /* number that the other end gave this session */
 	enum session_state state;
-	enum link_reason reason; /* reason of the end, in state ENDING */
+	enum link_reason reason; /* in state ENDING: why the session ends */
 	uint64_t tag;            /* the caller's number (link_set_tag) */
 	struct keys_public key;
 	enum keys_role role;
 	char name[KEYS_NAME_SIZE];
-	/* Random numbers of the other end's process, and of this process. */
+	/* Random numbers that identify the other end's process, and this process. */
 	uint64_t instance, own_instance;
 	uint32_t frame_most;        /* longest frame that both ends accept */
-	struct socket_route route;  /* listener: the connection by which the newest frame arrived */
+	/* The connection on which the newest frame arrived; only for a listener. */
+	struct socket_route route;
 	struct seal_key send, receive;
 	struct seal_window *window; /* owned */
-	uint64_t counter;           /* counter of the next frame to send */
+	uint64_t counter;           /* number of the next frame to send */
 	uint64_t sent_bytes, received_bytes;
 	int64_t since_us;           /* when the session entered its present state */
 	int64_t last_received_us, last_sent_us;
-	/* A keep-alive frame is sent after this time without another frame. */
+	/* If nothing was sent for this long, a keep-alive frame is due. */
 	int64_t keep_alive_us;
-	/* If longer than the link's silence_us: replaces it for this session. */
+	/* Silence after which this session ends, if it is longer than the link's silence_us. */
 	int64_t silence_limit_us;
 };
 
-/* The state of an admitted key at a listener. It outlives the key's sessions. */
+/* A listener's record of an admitted key, which outlives the key's sessions. */
 #define ADMITTED_SUPERSEDED 8
-/* Number of handshakes of a shared key that may be under way at a time. */
+/* Number of handshakes that a shared key may have under way at a time. */
 #define ADMITTED_ISSUES 16
 struct admitted_key {
 	struct keys_public key;
-	/* Numbers of the newest cookies used; older ones are replays. Only a key that several
-	 * processes share has more than one, because their handshakes overtake each other. */
+	/* Issue numbers of the newest used cookies. An older cookie counts as a replay. Only a
+	 * shared key uses more than one entry, because handshakes of several processes may overtake
+	 * each other. */
 	uint64_t issues[ADMITTED_ISSUES];
-	/* Numbers of replaced processes, which may not connect again. */
+	/* Instance numbers of replaced processes of this key. They may not connect again. */
 	uint64_t superseded[ADMITTED_SUPERSEDED];
 	unsigned next_superseded;
 };
 
-/* A token bucket: it gains per_s tokens in a second and holds at most per_s. */
+/* A token bucket, which limits a rate: it gains per_s tokens a second, and holds at most per_s
+ * tokens. */
 struct bucket {
 	double tokens, per_s;
 	int64_t at_us;
@@ -92,13 +96,15 @@ struct dial {
 	uint64_t instance;
 	uint8_t nonce[FRAME_NONCE];
 	struct noise noise;       /* state of the handshake, in DIAL_INIT */
-	uint32_t reserved_id;     /* session number that the INIT has offered, in DIAL_INIT */
-	/* DIAL_REST: when to try again; other states: when to stop waiting. */
+	uint32_t reserved_id;     /* in DIAL_INIT: session number that the INIT contains */
+	/* DIAL_REST: when to start a handshake; other states: when to stop waiting for an
+	 * answer. */
 	int64_t deadline_us;
-	int64_t backoff_us;       /* length of the next pause before trying again */
+	int64_t backoff_us;       /* length of the next pause after a failed handshake */
 	int64_t began_us;         /* when the last handshake began */
 	int64_t answered_us;      /* when the other end last answered a handshake; 0: never */
-	/* Time to wait for an answer, which doubles; 0: the initial value. */
+	/* How long to wait for an answer. This time doubles after each wait in vain; 0:
+	 * ANSWER_WAIT_US. */
 	int64_t answer_wait_us;
 	bool handshake_wanted;    /* the link needs a new session, so a handshake is to begin */
 	/* Frame of the handshake that waits for room in trunk 0; NULL: none. Owned. */
@@ -108,12 +114,12 @@ struct dial {
 	char target[LINK_ADDRESS_SIZE]; /* the address as given; it may contain a name */
 	struct search *search;    /* the search that is running; NULL: none */
 	int64_t search_us;        /* when the next search may begin */
-	int64_t search_pause_us;  /* pause between two searches */
+	int64_t search_pause_us;  /* the last pause between two searches, which doubles */
 	int64_t dialed_us;        /* when the connections were last opened; 0: never */
-	struct error trouble;     /* reason why no address can be reached; "": unknown */
+	struct error trouble;     /* why no address can be reached; "": unknown */
 };
 
-/* A frame that the test hook holds back. */
+/* A frame that the test hook delays. */
 struct held_frame {
 	uint8_t *bytes; /* the frame's bytes; NULL: no frame is held back */
 	size_t size;
@@ -127,7 +133,7 @@ struct link_events {
 	unsigned n;
 };
 
-/* Frames that the threads work on: a list of frames to seal for each trunk, and one list of frames
+/* Frames that are with the threads: for each trunk a list of frames to seal, and one list of frames
  * to open. */
 struct link_transits {
 	struct transits sealing[LINK_TRUNKS], opening;
@@ -140,61 +146,63 @@ struct link {
 	struct socket sockets[LINK_TRUNKS];
 	bool blocked[LINK_TRUNKS];
 	bool connected[LINK_TRUNKS]; /* the trunk has had a connection since it was last dialed */
-	int64_t renewed_us; /* when a connection was last opened, or dialed again */
+	int64_t renewed_us;          /* when a connection was last opened or redialed */
 	unsigned turn;          /* trunk from which the next frame is received */
 	bool listens, aes;
 	struct link_transits transits;
 	struct session **slots; /* (n_slots) sessions; NULL: the slot is free */
 	uint32_t *uses;         /* (n_slots) how often each slot was used */
 	uint32_t n_slots, n_sessions, n_ending;
-	/* (n_records) states of the admitted keys that have connected. */
+	/* (n_records) records of the admitted keys that have connected. */
 	struct admitted_key *records;
 	size_t n_records, room_records;
-	uint64_t admitted_version; /* keys_list_version at the last check of the sessions */
+	/* keys_list_version when the sessions were last compared with the list. */
+	uint64_t admitted_version;
 	uint8_t cookie_key[32];
 	uint64_t last_issue;    /* issue number of the newest cookie */
 	struct bucket inits, refusals;
 	struct dial dial;
-	struct link_events events; /* events that are delivered before another frame is received */
+	/* Events that link_receive gives before it receives another frame. */
+	struct link_events events;
 	int64_t next_scan_us;   /* when to check the sessions' deadlines */
 	int64_t next_repair_us; /* when to check the connections */
-	/* Address that a dialer dials; "": a name is being resolved. */
+	/* Numeric address that a dialer dials; "": the name is still being resolved. */
 	char address[LINK_ADDRESS_SIZE];
 	struct held_frame held;
 };
 
 /* ---- session.c ---- */
-/* NULL: there is no such session. */
+/* Returns the session with this number; NULL: there is none. */
 struct session *session_find(const struct link *link, uint32_t id);
-/* Makes a session. id: number from session_reserve; 0: any free number. NULL: no free slot, or no
- * locked memory. */
+/* Makes a session. id: a number from session_reserve; 0: the function chooses one. NULL: no slot is
+ * free, or there is no locked memory. */
 struct session *session_new(struct link *link, uint32_t id);
-/* Returns a number for session_new; 0: no slot is free. */
+/* Reserves a session number for session_new; 0: no slot is free. */
 uint32_t session_reserve(struct link *link);
-void session_free(struct link *link, struct session *s); /* wipes its keys */
-/* Ends a session. A PENDING session is freed; a LIVE one becomes ENDING. */
+void session_free(struct link *link, struct session *s); /* wipes the session's keys */
+/* Ends a session. A PENDING session is freed at once. A LIVE session becomes ENDING. */
 void session_end(struct link *link, struct session *s, enum link_reason reason);
 /* Returns true if the session is LIVE and its key may encrypt another frame. s may be NULL. */
 bool session_may_send(const struct session *s);
-/* Counts a frame that is to be sent. Asks for a new session before the key's limits are reached. */
+/* Counts a frame that is about to be sent. At half of the key's limits, asks for a new session. */
 void session_count_sent(struct link *link, struct session *s, size_t size, int64_t now_us);
-/* Gives the LINK_DOWN event of an ENDING session and frees the session. Returns true if there was
- * one. */
+/* Gives the LINK_DOWN event of a session in state ENDING and frees the session. Returns false if
+ * there is none. */
 bool session_next_ending(struct link *link, struct link_event *out);
-/* Makes a session LIVE, ends the sessions that it replaces, and queues LINK_UP. */
+/* Makes a session LIVE, ends the sessions that it replaces, and queues a LINK_UP event. */
 void session_live(struct link *link, struct session *s, int64_t now_us);
-/* Returns the record of a key, and makes one if there is none. NULL: no memory. */
+/* Returns the record of a key. Makes the record if there is none. NULL: no memory. */
 struct admitted_key *admitted_key_of(struct link *link, const struct keys_public *key);
-/* If the admitted list has changed, ends the sessions of removed keys. */
+/* If the admitted list has changed, ends the sessions of keys that may not connect now. */
 void session_check_admitted(struct link *link);
-/* Returns the reason for refusing a key that keys_list_find has not found: barred or not
- * admitted. */
+/* Returns why a key is refused that keys_list_find has not found: LINK_FLOOD if it is barred,
+ * otherwise LINK_NOT_ADMITTED. */
 enum link_reason session_not_admitted(const struct link *link, const struct keys_public *key);
 /* Takes a token from the bucket. Returns false if the bucket is empty. */
 bool bucket_take(struct bucket *b, int64_t now_us);
 
 /* ---- handshake.c ---- */
-/* Each handshake_on_... handles one parsed frame. */
+/* Each of these functions handles one parsed frame of the handshake. */
 void handshake_on_hello(struct link *link, const struct frame *f,
 	const struct socket_route *route, int64_t now_us);
 void handshake_on_init(struct link *link, const struct frame *f, const struct socket_route *route,
@@ -202,20 +210,21 @@ void handshake_on_init(struct link *link, const struct frame *f, const struct so
 void handshake_on_cookie(struct link *link, const struct frame *f, int64_t now_us);
 void handshake_on_response(struct link *link, const struct frame *f, int64_t now_us);
 void handshake_on_refuse(struct link *link, const struct frame *f, int64_t now_us);
-/* Listener: answers with a refusal, at most REFUSALS_PER_S times in a second. */
+/* On a listener: counts a refusal and answers it, at most REFUSALS_PER_S times a second. */
 void handshake_refuse(struct link *link, enum link_reason reason, const uint8_t *echo,
 	const struct socket_route *route, int64_t now_us);
-/* Dialer: begins a handshake that is due, or gives up waiting for an answer. */
+/* On a dialer: begins a handshake that is due, or stops waiting for an answer. */
 void handshake_tick(struct link *link, int64_t now_us);
 /* Dialer: sends the frame of a handshake that waits for room in trunk 0, if there is room now. */
 void handshake_send_waiting(struct link *link);
 /* Returns when handshake_tick has something to do; INT64_MAX: never. */
 int64_t handshake_deadline_us(const struct link *link);
-/* Dialer: asks for a new session. A listener ignores the call. */
+/* On a dialer: asks for a new session. On a listener: does nothing. */
 void handshake_want(struct link *link, int64_t now_us);
 
 /* ---- dial_search.c ---- */
-/* Dialer: starts and ends searches for a reachable address, and redials. */
+/* On a dialer: starts a search for a reachable address if one is due, and dials the address that a
+ * search has found. */
 void dial_search_tick(struct link *link, int64_t now_us);
 /* Returns when to call dial_search_tick; INT64_MAX: never. */
 int64_t dial_search_deadline_us(const struct link *link);
@@ -223,23 +232,24 @@ int64_t dial_search_deadline_us(const struct link *link);
 /* ---- link.c ---- */
 /* Counts a refused frame or connection. */
 void link_refused(struct link *link, enum link_reason reason);
-/* Sends a complete frame and always frees it. route: needed on listeners. 0 or -EAGAIN. */
+/* Sends a complete frame and always frees it. route: the connection to use; only listeners need it.
+ * 0 or -EAGAIN. */
 int link_transmit(struct link *link, unsigned trunk, const struct socket_route *route,
 	uint8_t *frame, size_t size);
 void link_queue_event(struct link *link, const struct link_event *event);
-/* Returns true if nanomsg would accept a frame now, and always for a listener, because nanomsg
- * cannot tell for a listener. */
+/* Returns true if nanomsg would accept a frame now. Always true for a listener, because nanomsg
+ * does not tell in this case. */
 bool link_is_writable(struct link *link, unsigned trunk);
-/* Records that a trunk was dialed: none of its connections is open yet. */
+/* Records that a trunk was dialed, so that none of its connections is open yet. */
 void link_trunk_dialed(struct link *link, unsigned trunk);
 
 /* ---- link_transit.c ---- */
-/* Hands a frame to the threads if it is large, or if the threads have earlier frames of its
- * session. Returns true if the threads have the frame; transit_take returns it later. */
+/* Hands a received frame to the threads if it is large, or if they have earlier frames of its
+ * session. Returns true if the threads now own the frame; transit_take gives it back. */
 bool link_opens_later(struct link *link, const struct session *s, const struct frame *f,
 	uint8_t *bytes, const struct socket_route *route);
-/* Drops the frames of a session that are in transit, and waits for the threads that use its keys.
- * session 0: of all sessions. */
+/* Drops the frames of a session that are in transit (0: of all sessions). Waits for threads that
+ * still use the session's keys. */
 void link_drop_transits(struct link *link, uint32_t session);
 
 #endif

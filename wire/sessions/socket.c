@@ -1,5 +1,5 @@
-/* socket.c - raw nanomsg sockets for the links, tuned for long links and repaired when they fail.
- * The rest of the program therefore needs no knowledge of nanomsg. */
+/* socket.c - raw nanomsg sockets for the links. It tunes them for links with long round trips and
+ * repairs them when they fail. The rest of the program therefore needs no knowledge of nanomsg. */
 #include "wire/sessions/socket.h"
 
 #include <assert.h>
@@ -25,24 +25,25 @@
 #include "wire/sessions/search.h"
 
 #define BUFFER_BYTES     (1 << 20)
-/* Two buffer sizes that no other caller passes. They make the setsockopt below leave the size to
- * the kernel: BUFFER_BULKS for a connection of bulk data, BUFFER_KERNELS for any other
- * connection. */
+/* Two buffer sizes that only this file uses. nanomsg passes them to the setsockopt below, which
+ * then leaves the size to the kernel. BUFFER_BULKS is for connections of bulk data, BUFFER_KERNELS
+ * for all others. */
 #define BUFFER_KERNELS   (BUFFER_BYTES + 1)
 #define BUFFER_BULKS     (BUFFER_BYTES + 2)
-/* Copies of this size or more between this process and the kernel are left to nanomsg's thread. */
+/* Sends and receives of at least this many bytes are left to nanomsg's own thread. */
 #define COPY_BYTES (32 << 10)
 #define FIRST_FLIGHT_BYTES (96 << 10)
-/* Unsent bytes that the kernel accepts for a connection, beyond the bytes under way. */
+/* Bytes of a connection that the kernel may hold unsent. */
 #define UNSENT_BYTES 32768
-/* A connection without any acknowledgement for this long is dead. */
+/* The kernel ends a connection on which nothing was acknowledged for this long. */
 #define DEAD_MS 30000
 #define STABLE_US          INT64_C(2000000)
-#define PAUSE_LEAST_US INT64_C(200000) /* first pause of a dialer whose connections break */
-#define PAUSE_MOST_US INT64_C(4000000) /* longest pause of a dialer whose connections break */
+/* First pause of a dialer after its connections broke too often. */
+#define PAUSE_LEAST_US INT64_C(200000)
+#define PAUSE_MOST_US INT64_C(4000000) /* limit of this pause, which doubles each time */
 #define RECONNECT_MS     50
 #define RECONNECT_MOST_MS 400
-/* The search for a free port begins at 20000, below the ports that the kernel gives to outgoing
+/* Free ports are searched from 20000 on, below the ports that the kernel gives to outgoing
  * connections. */
 #define PORT_FIRST       20000
 #define PORT_RANGE       12000
@@ -56,13 +57,13 @@ static void set_tcp(int fd, int level, int name, int value)
 }
 
 #ifndef SO_BUF_LOCK
-#define SO_BUF_LOCK 72 /* older headers lack it; the number is that of Linux 5.14 */
+#define SO_BUF_LOCK 72 /* as in Linux 5.14, for older headers */
 #endif
 
-/* Gives a new connection a send buffer for more than ten packets. TCP may send ten packets at
- * once, but the kernel's initial buffer holds fewer. The kernel still enlarges the buffer by
- * itself, because the lock that SO_SNDBUF sets is restored. A kernel without SO_BUF_LOCK keeps its
- * initial buffer. */
+/* Gives a new connection a send buffer for more than ten packets. TCP may send ten packets at once,
+ * but the kernel's initial buffer holds fewer. Setting SO_SNDBUF stops the kernel from enlarging
+ * the buffer later, so SO_BUF_LOCK restores the kernel's control. A kernel without SO_BUF_LOCK
+ * keeps its initial buffer. */
 static void widen_first_flight(int fd)
 {
 	int lock = 0;
@@ -73,14 +74,14 @@ static void widen_first_flight(int fd)
 	set_tcp(fd, SOL_SOCKET, SO_BUF_LOCK, lock);
 }
 
-/* Lets the kernel choose the buffers' sizes by the link's bandwidth and delay, and detects a
- * connection that died silently. Bytes beyond these buffers wait in this process, where urgent
- * messages can overtake them. */
+/* Lets the kernel choose the buffer sizes by the link's bandwidth and delay, and makes it detect a
+ * dead connection. Returns false for a socket that is not TCP. Bytes that do not fit the buffers
+ * wait in this process, where urgent messages can overtake them. */
 static bool tune_connection(int fd, bool bulk)
 {
-	/* Chooses the congestion control. BBR keeps its rate when one packet in a hundred is lost.
-	 * CUBIC sends urgent bytes at once, where BBR would pace them. A system that lacks the
-	 * chosen one keeps its default. */
+	/* Bulk uses BBR, which keeps its rate when one packet in a hundred is lost. Other
+	 * connections use CUBIC, which sends urgent bytes at once, where BBR would pace them. A
+	 * system that lacks the chosen algorithm keeps its default. */
 	const char *control = bulk ? "bbr" : "cubic";
 	int domain = AF_UNIX;
 	socklen_t size = sizeof(domain);
@@ -105,8 +106,8 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 		memcpy(&bytes, value, sizeof(bytes));
 		if ((bytes == BUFFER_KERNELS || bytes == BUFFER_BULKS) &&
 		    tune_connection(fd, bytes == BUFFER_BULKS)) {
-			/* Only dialed connections pass these sizes as SO_SNDBUF. Accepted
-			 * connections have large send buffers. */
+			/* Only dialed connections get these sizes for SO_SNDBUF. The send buffers
+			 * of accepted connections are large anyway. */
 			if (name == SO_SNDBUF)
 				widen_first_flight(fd);
 			return 0;
@@ -115,9 +116,9 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 	return (int)syscall(SYS_setsockopt, fd, level, name, value, size);
 }
 
-/* Returns the address to use: `at`, or a copy in `room` if `at` is link-local and holds the number
- * of an interface (address_for_nanomsg). In the copy the number is the scope, and bytes 2 to 5 of
- * the address are zero, as in every real link-local address. */
+/* Returns the address for the kernel. Usually this is `at`. If `at` is link-local and contains the
+ * number of an interface (address_for_nanomsg), it is a copy in `room`. In the copy, the number is
+ * moved to sin6_scope_id, and bytes 2 to 5 of the address are zero again. */
 static const struct sockaddr *with_zone(struct sockaddr_in6 *room, const struct sockaddr *at,
 					socklen_t size)
 {
@@ -133,8 +134,8 @@ static const struct sockaddr *with_zone(struct sockaddr_in6 *room, const struct 
 	return (const struct sockaddr *)room;
 }
 
-/* Replace the C library's bind and connect for nanomsg, which reads no zones. A socket at [::]
- * takes IPv4 too, also where the system's default (net.ipv6.bindv6only) is IPv6 only. */
+/* Replace the C library's bind and connect for nanomsg, which has no zones. A socket bound to [::]
+ * also accepts IPv4, even if the system's default is IPv6 only (net.ipv6.bindv6only). */
 int bind(int fd, __CONST_SOCKADDR_ARG at, socklen_t size)
 {
 	struct sockaddr_in6 room;
@@ -144,9 +145,9 @@ int bind(int fd, __CONST_SOCKADDR_ARG at, socklen_t size)
 	return (int)syscall(SYS_bind, fd, with_zone(&room, at.__sockaddr__, size), size);
 }
 
-/* Replaces the C library's listen. The kernel then accepts a connection only with its first bytes,
- * which accept.c reads; nanomsg's dialers send at once. For sockets that are not TCP's the option
- * fails, which does no harm. */
+/* Replaces the C library's listen. The kernel then accepts a connection only when its first bytes
+ * have arrived. accept.c reads these bytes, and nanomsg's dialers send them at once. For a socket
+ * that is not TCP the option fails, which does no harm. */
 int listen(int fd, int backlog)
 {
 	set_tcp(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, 1);
@@ -159,7 +160,8 @@ int connect(int fd, __CONST_SOCKADDR_ARG to, socklen_t size)
 	return (int)syscall(SYS_connect, fd, with_zone(&room, to.__sockaddr__, size), size);
 }
 
-/* True while this thread calls nanomsg and leaves large copies to nanomsg's thread. */
+/* True while this thread is in a call of nanomsg that must leave large copies to nanomsg's
+ * thread. */
 static _Thread_local bool leaves_copies;
 
 static bool is_left(const struct msghdr *message)
@@ -184,7 +186,7 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 	return is_left(message) ? -1 : syscall(SYS_recvmsg, fd, message, flags);
 }
 
-/* ---- nanomsg's ---- */
+/* ---- nanomsg's sockets ---- */
 
 static int set_option(int nn, int level, int option, int value)
 {
@@ -194,7 +196,8 @@ static int set_option(int nn, int level, int option, int value)
 static int open_raw(struct socket *s, bool listens, const char *address, bool bulk,
 	size_t frame_most, struct error *err)
 {
-	/* A listener drops frames that do not fit, so its send buffer is large from the start. */
+	/* A listener drops frames that do not fit its send buffer, so the buffer is large from the
+	 * start. */
 	const bool near = socket_is_near(address);
 	const int kernels = bulk ? BUFFER_BULKS : BUFFER_KERNELS;
 	const int sends = near || listens ? BUFFER_BYTES : kernels;
@@ -216,8 +219,8 @@ static int open_raw(struct socket *s, bool listens, const char *address, bool bu
 	if (rc == 0)
 		rc = set_option(nn, NN_SOL_SOCKET, NN_MAXTTL, 1);
 	if (rc == 0 && strchr(address, '[') != NULL)
-		rc = set_option(nn, NN_SOL_SOCKET, NN_IPV4ONLY, 0); /* tcp://[::1]:4000 */
-	if (rc == 0) /* otherwise small messages wait 40 ms for the other end's delayed ACK */
+		rc = set_option(nn, NN_SOL_SOCKET, NN_IPV4ONLY, 0); /* needed for IPv6 */
+	if (rc == 0) /* without NODELAY, small messages wait up to 40 ms for a delayed ACK */
 		rc = set_option(nn, NN_TCP, NN_TCP_NODELAY, 1);
 	if (rc < 0) {
 		nn_close(nn);
@@ -271,8 +274,8 @@ static int bind_any_port(int nn, char address[LINK_ADDRESS_SIZE])
 	return rc;
 }
 
-/* Refuses the path of an ipc address if another file is there. nanomsg would remove that file, but
- * only the socket that a killed process left may be removed. */
+/* Refuses the path of an ipc address if a file other than a socket is there, because nanomsg would
+ * remove the file. A socket may be removed: a killed process has left it. */
 static int check_path(const char *address, struct error *err)
 {
 	struct stat st;
@@ -316,14 +319,14 @@ int socket_listen(struct socket *s, const char *address, char *bound, size_t fra
 	return 0;
 }
 
-/* Opens a connection to the address. Returns nanomsg's endpoint, or -1: nanomsg does not know the
- * address yet, or nn_connect failed; errno says why. */
+/* Opens a connection to the address. Returns the number of nanomsg's endpoint. Returns -1 if the
+ * address is not known yet, or with errno if the connection cannot be opened. */
 static int open_connection(const struct socket *s)
 {
 	char address[LINK_ADDRESS_SIZE];
 	if (s->address[0] == 0)
-		return -1; /* a name, which socket_redirect will replace by an address */
-	/* The number of an interface may have changed since the last connection. */
+		return -1; /* the target is a name, and socket_redirect will give its address */
+	/* The interface may have another number than at the last connection. */
 	const int rc = address_for_nanomsg(address, s->address, NULL);
 	if (rc < 0) {
 		errno = -rc;
@@ -397,7 +400,7 @@ static void close_connections(struct socket *s)
 static void open_missing(struct socket *s)
 {
 	for (unsigned i = 0; i < s->n_endpoints; i++) {
-		/* Missing: nn_connect had no memory at the last try, or the socket has paused. */
+		/* The endpoint is missing after a pause, or because nn_connect had no memory. */
 		if (s->endpoints[i] < 0)
 			s->endpoints[i] = open_connection(s);
 	}
@@ -419,8 +422,9 @@ void socket_redirect(struct socket *s, const char *address)
 	socket_redial(s);
 }
 
-/* Redials at once the first time, and later after pauses that grow. A tunnel or a proxy may accept
- * every connection and close it, and nanomsg alone would dial it twenty times a second. */
+/* Redials at once the first time. If the connections keep breaking, closes them for a pause that
+ * grows each time. A tunnel or a proxy may accept every connection and close it again, and nanomsg
+ * alone would then dial it twenty times a second. */
 static void redial_or_pause(struct socket *s, int64_t now_us)
 {
 	if (s->pause_us == 0) {
@@ -445,8 +449,9 @@ void socket_repair(struct socket *s, int64_t now_us)
 		s->broken_accepted = broken;
 	s->paused_until_us = 0;
 	open_missing(s);
-	/* A single connection works if a frame has arrived on it. With several connections the
-	 * frame does not show which of them works, so all must have been open for STABLE_US. */
+	/* A single connection works if a frame has arrived on it. With several connections, a frame
+	 * does not show which of them works. Therefore all must also have been open for
+	 * STABLE_US. */
 	bool stable = now == s->n_endpoints && broken == s->broken_seen;
 	if (!stable)
 		s->stable_since_us = 0;
@@ -505,9 +510,9 @@ void socket_frame_free(void *frame)
 		nn_freemsg(frame);
 }
 
-/* nanomsg takes the SP header as ancillary data: a size_t with its length, then its bytes. A
- * listener's header has two words: the connection's number, and the word that the dialer sent. A
- * dialer's header is one word whose top bit marks the end of the header. */
+/* nanomsg takes the SP header as ancillary data: its length as a size_t, then its bytes. The header
+ * of a listener has two words: the connection's number, and a word that the dialer sent. The header
+ * of a dialer has one word, whose top bit marks the end of the header. */
 int socket_send(struct socket *s, const struct socket_route *route, uint8_t *frame)
 {
 	static const uint8_t end[4] = {0x80, 0, 0, 0};
@@ -523,14 +528,15 @@ int socket_send(struct socket *s, const struct socket_route *route, uint8_t *fra
 	head->cmsg_type = SP_HDR;
 	memcpy(NN_CMSG_DATA(head), &size, sizeof(size));
 	memcpy(NN_CMSG_DATA(head) + sizeof(size), s->listens ? route->bytes : end, size);
-	/* A listener's next frame would be dropped if nanomsg's thread were still sending. */
+	/* A listener must not leave copies to nanomsg's thread: nanomsg would drop the next frame
+	 * while its thread still sends this one. */
 	leaves_copies = !s->listens;
 	const int n = nn_sendmsg(s->nn, &message, NN_DONTWAIT);
 	leaves_copies = false;
 	if (n >= 0)
 		return 0;
 	nn_freemsg(frame);
-	/* The buffer is full, nothing is connected, or a signal came: the caller may try again. */
+	/* The buffer is full, nothing is connected, or a signal interrupted the call. */
 	return -EAGAIN;
 }
 

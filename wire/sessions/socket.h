@@ -1,31 +1,31 @@
-/* socket.h - one raw nanomsg socket. This module hides the peculiarities of nanomsg.
+/* socket.h - one raw nanomsg socket. This module hides the peculiarities of nanomsg:
  *
- * A listener is a raw REP socket, a dialer a raw REQ socket (link.h gives the reasons). Sending on
- * REP to a connection that is still busy with the previous frame drops the frame and reports
- * success. Sending on REQ fails with EAGAIN in that case, and while nothing is connected. A
- * received frame without a valid SP header makes receive return EAGAIN although more frames may be
- * waiting, so the caller polls again.
+ * A listener is a raw REP socket, a dialer a raw REQ socket (link.h gives the reasons). If a
+ * connection is still busy with the previous frame, a send on REP drops the new frame and reports
+ * success. A send on REQ fails with EAGAIN in this case, and also while nothing is connected. If a
+ * received frame lacks a valid SP header, receive returns EAGAIN although more frames may be
+ * waiting, so the caller must poll again.
  *
  * A dialer may have several connections to its address. Each frame uses any free connection, so
  * frames arrive in any order.
  *
  * nanomsg sets the buffer sizes of every connection. This turns off the kernel's automatic sizes,
  * and a connection can then have at most net.core.wmem_max (some 200 KB) under way. Therefore this
- * folder defines its own setsockopt. The dynamic linker prefers it to the C library's, also for
- * nanomsg's calls. It forwards every call except for two sizes that only this module passes; for
- * them it leaves the size to the kernel. If the linker prefers the C library's function, the
- * process merely has buffers of fixed size.
+ * folder defines its own setsockopt. The dynamic linker prefers this function to the C library's,
+ * also for calls from nanomsg. It forwards every call to the kernel, with one exception: for two
+ * sizes that only this module passes, it leaves the size to the kernel. If the linker prefers the C
+ * library's function, buffers have fixed sizes, and everything else works.
  *
  * nanomsg first tries every send and receive in the caller's thread. Only what the kernel refuses
  * is left to nanomsg's own thread. An event loop would therefore copy whole frames of a MiB. To
- * prevent this, this folder defines its own sendmsg and recvmsg. During a call of nanomsg by
- * socket_send or socket_receive they refuse large copies with EAGAIN, and nanomsg's thread then
- * makes the copies. If the linker prefers the C library's functions, the caller merely makes the
- * copies itself.
+ * prevent this, this folder defines its own sendmsg and recvmsg. While socket_send or
+ * socket_receive calls nanomsg, these functions refuse large copies with EAGAIN, and nanomsg's
+ * thread then makes the copies. If the linker prefers the C library's functions, the caller's
+ * thread makes the copies, and everything else works.
  *
- * nanomsg does not read the zone of a link-local IPv6 address (wire/address.h). This module passes
- * nanomsg an address that contains the interface's number, and its own bind and connect turn such
- * an address into what the kernel expects.
+ * nanomsg does not read the zone of a link-local IPv6 address (wire/address.h). This module
+ * therefore gives nanomsg an address that contains the interface's number. The bind and connect of
+ * this module turn such an address into the form that the kernel expects.
  */
 #ifndef WIRE_SOCKET_H
 #define WIRE_SOCKET_H
@@ -45,48 +45,52 @@ struct socket_route {
 struct socket {
 	int nn; /* nanomsg's socket; -1: closed */
 	bool listens;
-	/* (n_endpoints) nanomsg's endpoints of a dialer; -1: missing */
+	/* (n_endpoints) a dialer's endpoints in nanomsg, one for each connection; -1: missing */
 	int endpoints[LINK_CONNECTIONS_MOST];
 	unsigned n_endpoints;
 	char address[LINK_ADDRESS_SIZE];
 	uint16_t port; /* port that a listener is bound to; 0: none */
-	/* The fields below are for socket_repair. */
-	bool received;            /* a frame was received since the last call */
-	/* Number of broken connections, of those so far, that need no repair. */
+	/* The fields below are used by socket_repair. */
+	bool received; /* a frame has arrived since the last call of socket_repair */
+	/* Number of broken connections so far that need no repair. */
 	uint64_t broken_accepted;
-	uint64_t broken_seen;     /* number of broken connections at the last call */
-	int64_t stable_since_us;  /* time since which all connections stand; 0: some are missing */
-	int64_t pause_us;         /* next pause before redialing; 0: none, the connections work */
-	int64_t paused_until_us;  /* no connection is open until then; 0: no pause */
+	/* Number of broken connections at the last call of socket_repair. */
+	uint64_t broken_seen;
+	int64_t stable_since_us; /* since when all connections have been open; 0: some are not */
+	int64_t pause_us;        /* next pause before redialing; 0: the connections work */
+	int64_t paused_until_us; /* end of a pause without connections; 0: no pause */
 };
 
-/* Opens a listener. frame_most: longest frame accepted; a longer one cuts its connection.
- * post_listen explains `address`, `bound` and the errors. */
+/* Opens a listener. frame_most: size of the longest frame accepted; a longer frame ends its
+ * connection. post_listen explains `address`, `bound` and the errors. */
 int socket_listen(struct socket *s, const char *address, char *bound, size_t frame_most,
 	struct error *err);
-/* Opens a dialer. connections: at most LINK_CONNECTIONS_MOST. bulk: tunes the connections for
+/* Opens a dialer. connections: their number, at most LINK_CONNECTIONS_MOST. bulk: tunes them for
  * large messages that can wait. */
 int socket_dial(struct socket *s, const char *address, unsigned connections, bool bulk,
 	size_t frame_most, struct error *err);
-/* Returns true if the address is on this machine: a path, or a loopback address. */
+/* Returns true if the address is on this machine: an ipc path, or a loopback address. */
 bool socket_is_near(const char *address);
-/* Adds connections to a dialer until it has this many, or until nanomsg has no memory for more. New
- * connections connect in the background. */
+/* Adds connections to a dialer until it has `connections` of them, or until nanomsg lacks memory.
+ * New connections connect in the background. */
 void socket_widen(struct socket *s, unsigned connections);
 void socket_close(struct socket *s);
-/* Redials a dialer whose connections keep breaking. Call it a few times a second. If a connection
- * breaks while received bytes are still unread, nanomsg 1.1.5 takes them for the start of the next
- * connection, closes that one as invalid, and repeats this forever. This function redials all
- * connections once more connections have broken than exist, without a stable time in between. If
- * they still break, it redials after pauses that double from 0.2 to 4 s. */
+/* Redials a dialer whose connections keep breaking. Call it a few times a second.
+ *
+ * If a connection breaks while received bytes are unread, nanomsg 1.1.5 takes these bytes for the
+ * start of the next connection. It then closes that connection as invalid, and repeats this
+ * forever. Therefore this function redials all connections when more of them have broken than
+ * exist, without a stable time in between. If the new connections break too, it redials after
+ * pauses that double from 0.2 to 4 s. */
 void socket_repair(struct socket *s, int64_t now_us);
-/* Ends a listener's connections that received nothing for silent_ms, if connections take more than
- * half of the descriptors available to them. Call it now and then. Returns the number of ended
- * connections. */
+/* If connections take more than half of the descriptors available to them, ends a listener's
+ * connections that have received nothing for silent_ms. Call it every few seconds. Returns the
+ * number of ended connections. */
 unsigned socket_end_silent(const struct socket *s, int64_t silent_ms);
 /* Closes and reopens all connections of a dialer. */
 void socket_redial(struct socket *s);
-/* Redials at another address, in numbers. A dialer of a name connects only after this. */
+/* Redials at another address, which is in numbers. A dialer of a name connects only after this
+ * call. */
 void socket_redirect(struct socket *s, const char *address);
 
 /* Returns a descriptor to poll for POLLIN only; never read from it. */
@@ -94,17 +98,17 @@ int socket_read_fd(const struct socket *s);
 /* Returns a descriptor to poll for POLLIN only; -1 for a listener. */
 int socket_write_fd(const struct socket *s);
 
-/* Gives the number of open connections, and the number of connections that have ended so far. */
+/* Gives the number of connections that are open now, and the number that have ended so far. */
 void socket_connections(const struct socket *s, uint64_t *now, uint64_t *broken);
 
 /* Allocates a frame in nanomsg's memory. NULL: out of memory. */
 uint8_t *socket_frame(size_t size);
 void socket_frame_free(void *frame); /* NULL is allowed */
 
-/* Sends the frame and always frees it. A dialer ignores route. Returns 0, or -EAGAIN if the socket
- * has no room. */
+/* Sends the frame and always frees it. route: the connection to use; a dialer ignores it. Returns
+ * 0, or -EAGAIN if the socket has no room. */
 int socket_send(struct socket *s, const struct socket_route *route, uint8_t *frame);
-/* Gives the next *frame (socket_frame_free). -EAGAIN: none is waiting. */
+/* Receives the next frame: gives *frame (socket_frame_free). -EAGAIN: no frame is waiting. */
 int socket_receive(struct socket *s, struct socket_route *route, uint8_t **frame, size_t *size);
 
 #endif

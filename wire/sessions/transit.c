@@ -1,6 +1,5 @@
-/* transit.c - hands frames to the threads that seal and open them, and takes them back in order.
- * Frames must not overtake each other, because a channel believes that an overtaken chunk is
- * lost. */
+/* transit.c - hands frames to the threads that seal and open them, and takes them back in the same
+ * order. The order must stay, because a channel takes an overtaken chunk for lost. */
 #include "wire/sessions/transit.h"
 
 #include <errno.h>
@@ -9,8 +8,8 @@
 
 #include "wire/sessions/frame.h"
 
-/* Every frame counts this many bytes more than its content, which limits the number of small frames
- * in transit. */
+/* Bytes that every frame counts besides its content. They limit the number of small frames in
+ * transit. */
 #define TRANSIT_BYTES 4096
 
 void link_fill(uint8_t *content, size_t size, const struct link_source *source)
@@ -24,7 +23,8 @@ void link_fill(uint8_t *content, size_t size, const struct link_source *source)
 	}
 }
 
-/* libcrypto encrypts the source into the frame, without a copy of it. */
+/* Seals a frame. libcrypto encrypts the source directly into the frame, which saves a copy. If
+ * libcrypto cannot be used, the source is copied first. */
 static void seal_frame(struct sealer_job *job, struct aes_gcm *aes)
 {
 	struct transit *t = (struct transit *)job;

@@ -1,4 +1,4 @@
-/* Tests which addresses mean the machine itself, and that zones are added and removed. */
+/* Tests which addresses mean the machine that reads them, and how zones are added and removed. */
 #include "wire/address.h"
 
 #include <errno.h>
@@ -29,10 +29,10 @@ TEST(addresses_of_this_machine_are_known)
 {
 	assert_true(address_is_here("tcp://127.0.0.1:1"));
 	assert_true(address_is_here("tcp://127.3.2.1:1"));
-	/* An address for documentation, which no interface has. */
+	/* An address reserved for documentation, which no interface has. */
 	assert_false(address_is_here("tcp://192.0.2.1:1"));
 	assert_false(address_is_here("tcp://[2001:db8::1]:1"));
-	/* A name is not an address in numbers. */
+	/* Names are not resolved. */
 	assert_false(address_is_here("tcp://localhost:1"));
 	assert_false(address_is_here(""));
 }

@@ -1,4 +1,4 @@
-/* libcrypto's AES-256-GCM against published vectors, and against libsodium's. */
+/* Compares libcrypto's AES-256-GCM with published vectors, and with libsodium's. */
 #include "wire/sessions/aes_gcm.h"
 
 #include <errno.h>
@@ -64,7 +64,7 @@ TEST(published_vectors)
 	aes_gcm_free(g);
 }
 
-/* ---- beside libsodium ---- */
+/* ---- comparison with libsodium ---- */
 
 struct both {
 	struct aes_gcm *aes;
@@ -73,7 +73,8 @@ struct both {
 };
 enum { ROOM = 300000 + SEAL_TAG };
 
-/* The first piece lies in `one`, as a frame's head does. */
+/* Encrypts the same bytes with both libraries and compares the results. The first piece already
+ * lies in `one`, as a frame's head does. */
 static void compare(struct both *b, size_t size, size_t head, size_t first, uint64_t counter)
 {
 	const struct aes_gcm_piece pieces[] = {{b->one, head}, {b->plain + head, first},
@@ -89,7 +90,7 @@ static void compare(struct both *b, size_t size, size_t head, size_t first, uint
 	memcpy(b->one, b->other, size + SEAL_TAG);
 	assert_int_equal(seal_open_by(b->aes, &b->key, counter, "a header", 8, b->one, size), 0);
 	assert_memory_equal(b->one, b->plain, size);
-	/* A forged byte, in the content or its tag, and another header. */
+	/* Decryption must refuse a changed byte of the content or the tag, and another header. */
 	memcpy(b->one, b->other, size + SEAL_TAG);
 	b->one[(size + SEAL_TAG) * 3 / 4] ^= 4;
 	assert_int_equal(seal_open_by(b->aes, &b->key, counter, "a header", 8, b->one, size),

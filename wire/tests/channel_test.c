@@ -1,4 +1,5 @@
-/* Tests the channels without sockets: two channels and a random network between them. */
+/* Tests channels without sockets: a simulated network between two channels loses, repeats and
+ * reorders packets. */
 #include "wire/delivery/channel.h"
 #include "wire/delivery/channel_private.h"
 
@@ -25,7 +26,7 @@ struct world {
 	struct channel *from, *to;
 	struct packet air[FLIGHT]; /* packets in flight, which the network delivers in any order */
 	int64_t now_us;
-	/* Probability that a packet is lost, and that it is doubled, percent. */
+	/* Probability in percent that a packet is lost, and that it arrives twice. */
 	unsigned loss, doubling;
 	struct channel_memory memory;
 	size_t assembling, retained;
@@ -53,7 +54,7 @@ static struct channel *channel_with(struct world *w, size_t retained)
 	return c;
 }
 
-/* piece_least: of the receiving channel's options. */
+/* piece_least: piece_least_bytes of the receiving channel. */
 static void world_open_apart(struct world *w, uint64_t seed, unsigned loss, unsigned doubling,
 	size_t piece_least)
 {
@@ -109,7 +110,7 @@ static void check(struct world *w, const uint8_t *data, size_t size)
 	w->delivered++;
 }
 
-/* Checks a message and frees it. */
+/* Checks the number, size and content of a message, and frees it. */
 static void check_given(struct world *w, struct channel_message *m)
 {
 	if (m->data == NULL) {
@@ -178,7 +179,7 @@ struct borrowed {
 	uint8_t data[];
 };
 
-/* Releases a loan. Frees its bytes, so that a later use by the channel is found. */
+/* Frees the bytes of a loan. If the channel uses them later, AddressSanitizer finds the error. */
 static void release(void *context)
 {
 	struct borrowed *b = context;
@@ -187,7 +188,7 @@ static void release(void *context)
 	free(b);
 }
 
-/* Queues every other message as a head and borrowed bytes. */
+/* Queues the message with number n. Of every second message, the second half is borrowed. */
 static void queue(struct world *w, uint64_t n)
 {
 	size_t size = w->size(n);
@@ -229,7 +230,7 @@ static void run(uint64_t seed, unsigned loss, unsigned doubling, const struct ch
 	for (uint64_t n = 20; n < 60; n++) {
 		queue(&w, n);
 		step(&w);
-		if (rng_below(&w.rng, 10) == 0) { /* sometimes a fresh session begins */
+		if (rng_below(&w.rng, 10) == 0) { /* sometimes a new session begins */
 			channel_pause(w.from);
 			step(&w);
 			channel_resume(w.from);
@@ -240,7 +241,8 @@ static void run(uint64_t seed, unsigned loss, unsigned doubling, const struct ch
 		step(&w);
 	}
 	assert_int_equal(w.delivered, 60);
-	/* Those of 2048, 5000 and 9999 bytes; the chunks of 1025 bytes have 513. */
+	/* The messages of 2,048, 5,000 and 9,999 bytes. Those of 1,025 bytes are joined, because
+	 * their chunks have only 513. */
 	assert_int_equal(w.in_pieces, w.piece_least == 0 ? 0 : 21);
 	assert_int_equal(w.retained, 0);
 	world_close(&w);
@@ -267,7 +269,8 @@ TEST(loans_of_dropped_messages_are_released)
 	world_close(&w);
 }
 
-/* A faulty peer may acknowledge a chunk too early, while a thread still reads the chunk. */
+/* The bytes of a held message must stay valid after its acknowledgement. A faulty peer may
+ * acknowledge a chunk while a thread still reads it. */
 TEST(a_held_message_keeps_its_loan_after_its_acknowledgement)
 {
 	struct world w;
@@ -308,7 +311,7 @@ TEST(a_fresh_start_restarts_the_numbers)
 	world_open(&w, 1, 0, 0);
 	w.size = any_size;
 	queue(&w, 4);
-	assert_false(channel_next(w.from, &k)); /* the channel is not started */
+	assert_false(channel_next(w.from, &k)); /* the channel was not started yet */
 	channel_start(w.from, &one_connection);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_true(channel_next(w.from, &k));
@@ -377,8 +380,8 @@ TEST(nonsense_changes_nothing)
 	world_close(&w);
 }
 
-/* Chunks of several messages, last first: each message is given once all earlier messages are
- * given. */
+/* The chunks of three messages arrive, the last chunk first. A message must be given only when all
+ * earlier messages are complete. */
 TEST(a_message_ahead_of_its_turn_waits)
 {
 	struct world w;
@@ -387,7 +390,7 @@ TEST(a_message_ahead_of_its_turn_waits)
 	struct channel_range ranges[CHANNEL_RANGES];
 	world_open(&w, 1, 0, 0);
 	channel_start(w.to, &many_connections);
-	/* Numbers of the chunks: message A has 0-1, B has 2, C has 3-4. */
+	/* Chunks 0 and 1 are message A, chunk 2 is message B, chunks 3 and 4 are message C. */
 	for (uint64_t number = 5; number-- > 1;) {
 		struct channel_chunk k = {.number = number, .total = 2, .chunks = 2,
 			.index = number == 1 || number == 4, .data = bytes, .size = 1};
@@ -422,13 +425,13 @@ TEST(only_overdue_chunks_are_repeated)
 	world_open(&w, 1, 0, 0);
 	w.size = any_size;
 	queue(&w, 4);
-	queue(&w, 4); /* ten chunks, of which the window takes seven */
+	queue(&w, 4); /* ten chunks, seven of which fit the window */
 	channel_start(w.from, &many_connections);
 	for (int i = 0; i < 7; i++) {
 		assert_true(channel_next(w.from, &k));
 		channel_sent(w.from, &k, 1000000);
 	}
-	channel_acked(w.from, 0, &rest, 1, 1100000); /* chunk 0 is missing */
+	channel_acked(w.from, 0, &rest, 1, 1100000); /* acknowledges chunks 1 to 6, not chunk 0 */
 	while (channel_next(w.from, &k)) {
 		assert_true(k.number >= 7);
 		channel_sent(w.from, &k, 1100000);
@@ -441,7 +444,8 @@ TEST(only_overdue_chunks_are_repeated)
 		channel_tick(w.from, at);
 	}
 	assert_int_equal(k.number, 0);
-	assert_true(at > 1000000 + 100000 + FLOW_BUSY_US); /* not before a round trip and more */
+	/* Waits for more than the round trip of 0.1 s. */
+	assert_true(at > 1000000 + 100000 + FLOW_BUSY_US);
 	assert_true(at <= 1000000 + FLOW_FIRST_US);
 	world_close(&w);
 }
@@ -462,7 +466,7 @@ TEST(memory_is_shared)
 	channel_start(a.to, &many_connections);
 	channel_start(b.to, &many_connections);
 	struct channel_chunk k = {.total = 1 << 18, .chunks = 1 << 18, .data = &byte, .size = 1};
-	for (unsigned i = 0; i < 8; i++) { /* the first bytes of messages without end */
+	for (unsigned i = 0; i < 8; i++) { /* first chunks of messages that never become complete */
 		if (channel_take(a.to, &k) == CHANNEL_DEFERRED)
 			break;
 		k.number += (1 << 18);
@@ -479,7 +483,7 @@ TEST(memory_is_shared)
 	k.number = 0;
 	channel_start(b.to, &many_connections);
 	k.total = k.chunks = (1 << 19) + 1;
-	/* The message exceeds the peer's share. */
+	/* The message exceeds the peer's share of the memory. */
 	assert_int_equal(channel_take(b.to, &k), CHANNEL_DEFERRED);
 	a.memory.used_bytes = had;
 	b.memory.used_bytes = 0;
@@ -487,8 +491,8 @@ TEST(memory_is_shared)
 	world_close(&a);
 }
 
-/* With much memory no peer gets more than CHANNEL_PEER_MOST. With many peers each still has room
- * for a message. No message may exceed message_most_bytes. */
+/* Even if much memory is free, no peer may use more than CHANNEL_PEER_MOST. Even if others use all
+ * memory, each peer can have an incomplete message. No message may exceed message_most_bytes. */
 TEST(no_peer_has_all_memory)
 {
 	struct world a;
@@ -507,7 +511,7 @@ TEST(no_peer_has_all_memory)
 					    .share_bytes = 4 * length };
 	struct channel_chunk k = {.total = length, .chunks = 2, .data = half, .size = length / 2};
 	unsigned n = 0;
-	/* First halves of messages are accepted. */
+	/* Sends first halves of messages until the channel refuses one. */
 	while (n < 100 && channel_take(c, &k) == CHANNEL_PART) {
 		k.number += 2;
 		n++;
@@ -528,7 +532,7 @@ TEST(no_peer_has_all_memory)
 	world_close(&a);
 }
 
-/* Sends all chunks that may leave now. Returns their number. */
+/* Sends all chunks that the channel gives now. Returns their number. */
 static unsigned send_all(struct channel *c)
 {
 	struct channel_chunk chunk;
@@ -539,8 +543,9 @@ static unsigned send_all(struct channel *c)
 	return n;
 }
 
-/* The link carries 65 KB in a round trip, including its queue. The second urgent message leaves
- * once fewer bytes of the first are under way. Messages that can wait do not leave before it. */
+/* Two urgent messages fill the link, which carries 65 KB in a round trip and the queueing time. The
+ * second must wait until fewer bytes of the first are under way. Messages that can wait must not be
+ * sent before it. */
 TEST(urgent_messages_leave_one_after_the_other)
 {
 	static uint8_t data[200000];
@@ -552,27 +557,27 @@ TEST(urgent_messages_leave_one_after_the_other)
 
 	world_open(&w, 1, 0, 0);
 	flow_start(&w.flow, &far);
-	/* The other channel w.to is used for a class that can wait. */
+	/* Both channels send: w.from is the urgent class, and w.to is a class that can wait. */
 	w.from->options.urgent = true;
 	channel_start(w.from, &cut);
 	channel_start(w.to, &cut);
 	w.flow.least_us.now = 50000;
 	w.flow.rate.now = 1000000;
-	w.flow.limited = false; /* the rate is that of a full link */
+	w.flow.limited = false; /* the rate was measured on a full link */
 	assert_int_equal(channel_queue(w.from, &part, 1, 0), 0);
 	assert_int_equal(channel_queue(w.from, &part, 1, 0), 0);
 	assert_int_equal(channel_queue(w.to, &small, 1, 0), 0);
 	assert_int_equal(send_all(w.from), 8);
 	assert_false(channel_next(w.to, &chunk));
-	channel_acked(w.from, 5, NULL, 0, 150000); /* 75 KB are under way */
+	channel_acked(w.from, 5, NULL, 0, 150000); /* three chunks of 25,000 bytes are under way */
 	assert_int_equal(send_all(w.from), 0);
 	assert_false(channel_next(w.to, &chunk));
 	channel_acked(w.from, 6, NULL, 0, 175000);
 	assert_in_range(send_all(w.from), 1, 7);
 	channel_drop(w.from);
 	channel_start(w.from, &cut);
-	/* No urgent message waits now, so other messages may leave. An urgent message that does not
-	 * fill the link need not wait. */
+	/* No urgent message waits now, so other messages may be sent. An urgent message that does
+	 * not fill the link need not wait. */
 	assert_false(channel_next(w.from, &chunk));
 	assert_true(channel_next(w.to, &chunk));
 	assert_int_equal(channel_queue(w.from, &part, 1, 3), 0);
@@ -580,7 +585,7 @@ TEST(urgent_messages_leave_one_after_the_other)
 	assert_int_equal(send_all(w.from), 9);
 	channel_drop(w.from);
 	channel_start(w.from, &cut);
-	/* If the rate is unknown, nothing is held back. */
+	/* While the rate is unknown, no message has to wait. */
 	w.flow.rate.now = w.flow.rate.before = -1;
 	assert_int_equal(channel_queue(w.from, &part, 1, 4), 0);
 	assert_int_equal(channel_queue(w.from, &part, 1, 4), 0);
@@ -590,8 +595,9 @@ TEST(urgent_messages_leave_one_after_the_other)
 	world_close(&w);
 }
 
-/* The measured rate is 1 MB/s, and 200,000 bytes are under way. No chunk counts as lost before 1.4
- * s: one second, because no round trip is known, and twice the 0.2 s that these bytes take. */
+/* At the measured rate of 1 MB/s, the 200,000 bytes under way take 0.2 s, and at half of the rate
+ * 0.4 s. One second is added because no round trip is known. No chunk may count as lost before 1.4
+ * s. */
 TEST(a_link_may_carry_half_of_its_rate)
 {
 	static uint8_t data[200000];

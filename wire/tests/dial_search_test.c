@@ -1,4 +1,4 @@
-/* Tests a link to a name whose address cannot be looked up, because there is no thread for it. */
+/* Tests a dialing link that cannot resolve its peer's name, because no thread can be started. */
 #include <string.h>
 
 #include "base/tests/test.h"
@@ -16,8 +16,8 @@ struct search *no_search(const char *target, const char *last)
 	return NULL;
 }
 
-/* The link starts the next search after a pause that grows, and reports why it has no address. A
- * deadline in the past would keep the event loop busy. */
+/* The link must try again after growing pauses, and report why it has no address. Its deadline must
+ * not be in the past, because the event loop would then never wait. */
 TEST(a_search_without_a_thread_is_tried_again_later)
 {
 	static struct link link = { .dial.target = "tcp://a.name:7000" };

@@ -1,5 +1,5 @@
-/* Tests the bandwidth computed from packets on simulated links: a bottleneck behind which packets
- * are late, lost, or bunched. */
+/* Tests the bandwidth that is computed from arrival times. Simulated links delay, lose or bunch
+ * packets behind a bottleneck. */
 #include "wire/bandwidth/dispersion.h"
 
 #include "base/rng.h"
@@ -8,11 +8,11 @@
 #define BYTES 1400
 #define MOST  512
 
-/* A simulated bottleneck, and what it does to a train of n packets. */
+/* A simulated bottleneck and its effect on a train of n packets. */
 struct bottleneck {
 	double bytes_per_s, latency_s, jitter, loss;
-	double pause_s;  /* pause that the sender makes once in a train */
-	double busy_s;   /* interval at which the receiving machine reports packets */
+	double pause_s; /* one pause of the sender in each train */
+	double busy_s;  /* interval at which the busy receiver reports packets together */
 };
 
 static uint32_t play(const struct bottleneck *w, uint32_t n, struct rng *rng, int64_t *at_ns)
@@ -33,7 +33,8 @@ static uint32_t play(const struct bottleneck *w, uint32_t n, struct rng *rng, in
 	return arrived;
 }
 
-/* Returns the largest error of many settled measurements, with trains of n packets. */
+/* Measures often, with trains of n packets until two agree. Returns the largest factor between a
+ * result and the true bandwidth. */
 static double worst(const struct bottleneck *w, uint32_t n)
 {
 	struct rng rng;
@@ -67,8 +68,8 @@ TEST(lost_packets_do_not_matter)
 	assert_true(worst(&(struct bottleneck){4e7, 0.03, 0, 0.05, 0, 0}, 128) < 1.08);
 }
 
-/* The queue is too short for the train. Most packets are lost, but the others keep their
- * distances. */
+/* A short queue drops the end of a train, and the other packets keep their distances. The result
+ * must be the same. */
 TEST(a_short_queue_does_not_matter)
 {
 	int64_t at_ns[100];
@@ -79,9 +80,9 @@ TEST(a_short_queue_does_not_matter)
 	assert_float_equal(dispersion_rate(at_ns, 18, BYTES), 1e7, 1);
 }
 
-/* Arrival times that were recorded behind a link of 1 Mbit/s, whose queue of 200 ms holds 18
- * packets. Other messages waited in the queue, so only the beginning of each train of 48 packets
- * passed. TCP carries 1,378 bytes in the time of such a packet. */
+/* Arrival times recorded behind a link of 1 Mbit/s, whose queue of 200 ms holds 18 packets. Other
+ * messages waited in the queue, so only the first packets of each train of 48 passed. In the time
+ * of one packet, TCP carries 1,378 bytes of payload. */
 TEST(few_packets_show_the_rate_of_a_slow_link)
 {
 	static const int64_t four[] = { 0, 11439000, 22852000, 34277000 },
@@ -96,9 +97,8 @@ TEST(few_packets_show_the_rate_of_a_slow_link)
 	assert_float_equal(dispersion_rate(eleven, 11, 1378), rate, 1200);
 }
 
-/* A rate limiter lets a burst of 11 packets pass at the full 100 MB/s, and drops the rest of the
- * train.
- */
+/* A rate limiter passes a burst of 11 packets at the full 100 MB/s and drops the rest of the train.
+ * The burst must give no result. */
 TEST(a_short_burst_is_not_a_fast_link)
 {
 	int64_t at_ns[16];
@@ -121,7 +121,7 @@ TEST(packets_that_come_in_bursts_are_not_a_fast_link)
 	assert_true(worst(&(struct bottleneck){4e7, 0.03, 0, 0, 0, 0.0002}, 256) < 1.2);
 }
 
-/* Late packets delay all packets behind them. */
+/* A late packet delays all packets behind it, because packets keep their order. */
 TEST(latencies_that_vary_by_more_than_the_train_is_long)
 {
 	assert_true(worst(&(struct bottleneck){1e7, 0.13, 0.3, 0.01, 0, 0}, 256) < 1.5);
@@ -137,8 +137,7 @@ TEST(too_few_say_nothing)
 	assert_false(settled);
 }
 
-/* All packets have the same time, or the clock was set back: the result is still a finite
- * number. */
+/* Even if all packets have the same time, or the clock was set back, the result must be finite. */
 TEST(clocks_may_say_anything)
 {
 	int64_t at_ns[64];

@@ -1,4 +1,4 @@
-/* Tests the measurements and the window on simulated links of known rate and delay. */
+/* Tests the measurements and the window of a flow on simulated links of known rate and delay. */
 #include "wire/delivery/flow.h"
 
 #include "base/rng.h"
@@ -6,8 +6,8 @@
 
 #define BYTES 10000
 
-/* Simulates a link of `rate` bytes a second and a round trip of delay_us. Sends n chunks, at most
- * `window` chunks at a time. */
+/* Simulates a link with a rate of `rate` bytes per second and a round trip of delay_us. Sends n
+ * chunks, of which at most `window` are under way. */
 static void play(struct flow *f, double rate, int64_t delay_us, unsigned window, unsigned n,
 	int64_t *now_us)
 {
@@ -50,7 +50,7 @@ TEST(the_rate_is_the_links)
 	int64_t now = 1000000;
 	flow_init(&f);
 	assert_int_equal(flow_bytes_per_s(&f), 0);
-	/* 2 MB under way, where 0.5 MB would fill the link. */
+	/* 2 MB are under way, four times what fills the link. */
 	play(&f, 5e6, 100000, 200, 900, &now);
 	assert_in_range(flow_bytes_per_s(&f), 4800000, 5200000);
 	assert_false(f.limited);
@@ -66,7 +66,7 @@ TEST(little_to_send_does_not_make_a_link_slow)
 	struct flow f;
 	int64_t now = 1000000;
 	flow_init(&f);
-	play(&f, 5e6, 100000, 200, 10, &now); /* the whole window is never used */
+	play(&f, 5e6, 100000, 200, 10, &now); /* too few chunks to use the whole window */
 	uint64_t seen = flow_bytes_per_s(&f);
 	assert_true(seen > 0 && seen < 2000000);
 	play(&f, 5e6, 100000, 200, 900, &now);
@@ -78,7 +78,7 @@ TEST(little_to_send_does_not_make_a_link_slow)
 	assert_in_range(flow_bytes_per_s(&f), seen * 9 / 10, seen * 11 / 10);
 }
 
-/* Acknowledges a message of this size after this time. */
+/* Sends a message of this size, and acknowledges it after took_us. */
 static void pass_one(struct flow *f, size_t bytes, int64_t took_us, int64_t *now_us)
 {
 	struct flow_mark mark;
@@ -88,7 +88,7 @@ static void pass_one(struct flow *f, size_t bytes, int64_t took_us, int64_t *now
 	flow_arrived(f, &mark, bytes, false, *now_us);
 }
 
-/* After messages of 100 bytes nothing is known about the link. A large message that took much
+/* Messages of 100 bytes show nothing about the capacity of a link. A large message that takes much
  * longer than a round trip shows that messages of its size fill the link. */
 TEST(small_messages_do_not_show_what_fills_a_link)
 {
@@ -122,7 +122,7 @@ TEST(the_least_round_trip_is_forgotten_in_time)
 	for (int64_t s = 10; s <= 30; s++)
 		flow_sample(&f, 90000, s * 1000000);
 	assert_int_equal(flow_least_us(&f), 90000);
-	/* After a long silence the old value stays until there is a new one. */
+	/* After a long silence the old value must stay until there is a new one. */
 	assert_int_equal(flow_least_us(&f), 90000);
 	flow_sample(&f, 95000, 500000000);
 	assert_int_equal(flow_least_us(&f), 90000);
@@ -131,9 +131,9 @@ TEST(the_least_round_trip_is_forgotten_in_time)
 	assert_int_equal(flow_least_us(&f), 95000);
 }
 
-/* Simulates a far link with an unlimited queue, which keeps order. Its delay varies by a share of
- * itself. Sends bulk data as the window allows. Returns the bytes delivered; *queue_us is the
- * longest queue in the second half of the time. */
+/* Simulates a far link that keeps order and has an unlimited queue. Its delay varies by the share
+ * `jitter`. Sends as much bulk data as the window allows. Returns the bytes delivered. *queue_us:
+ * the longest queueing time in the second half of the simulation. */
 static uint64_t fill_unsteady(struct flow *f, double rate, int64_t delay_us, double jitter,
 			      int64_t for_us, int64_t *now_us, int64_t *queue_us)
 {
@@ -163,7 +163,7 @@ static uint64_t fill_unsteady(struct flow *f, double rate, int64_t delay_us, dou
 			flow_left(f, &marks[sent++ % RING], BYTES, *now_us);
 		}
 		*now_us = back[got % RING];
-		if (got % 16 == 0) /* a probe that left at the same time */
+		if (got % 16 == 0) /* every 16th chunk: a probe that was sent at the same time */
 			flow_sample(f, *now_us - marks[got % RING].left_us, *now_us);
 		flow_arrived(f, &marks[got++ % RING], BYTES, false, *now_us);
 	}
@@ -183,8 +183,9 @@ static uint64_t fill(struct flow *f, double rate, int64_t delay_us, int64_t for_
 
 static const struct flow_limits far = {FLOW_FAR, 131072, 131072, 64 << 20};
 
-/* Links that are long or short, fast or slow: each is used fully, and its queue stays short. The
- * link does not count as unsteady although few probes were sent before the bulk data. */
+/* On links that are long or short, fast or slow, the flow must use the link fully and keep its
+ * queue short. Although there were few probes before the bulk data, the link must not count as
+ * unsteady. */
 TEST(the_window_fills_the_link_and_no_queue)
 {
 	static const double rates[] = {1.25e6, 12.5e6, 62.5e6};
@@ -197,12 +198,13 @@ TEST(the_window_fills_the_link_and_no_queue)
 			flow_start(&f, &far);
 			for (int n = 0; n < FLOW_IDLE_SAMPLES; n++, now += 600000)
 				flow_sample(&f, delays[k], now);
-			/* The start of the transfer. */
+			/* The start is not judged. */
 			fill(&f, rates[i], delays[k], 10000000, &now, &queue);
 			now += 100000;
 			uint64_t through = fill(&f, rates[i], delays[k], 60000000, &now, &queue);
 			assert_true((double)through > 0.9 * rates[i] * 60);
-			/* On a slow link even the smallest window may cause a queue. */
+			/* On a slow link, even the smallest window causes a queue of this
+			 * length. */
 			int64_t least = (int64_t)(131072 * 1e6 / rates[i]);
 			int64_t most = 2 * FLOW_QUEUE_US + delays[k] / 10;
 			assert_true(queue <= (least > most ? least : most));
@@ -227,9 +229,9 @@ TEST(the_window_follows_the_link)
 	assert_true(queue < 4 * FLOW_QUEUE_US);
 }
 
-/* Fills a link whose round trip varies, after some probes in idle moments. The link is used fully,
- * and its queue stays shorter than a round trip. If there were too few probes, the queue stays
- * shorter than two and a half round trips. */
+/* Fills a link whose round trip varies, after some probes on the idle link. The flow must use the
+ * link fully, with a queue shorter than a round trip. After too few probes, two and a half round
+ * trips are allowed. */
 static void check_unsteady(double jitter, int64_t delay_us, int probes)
 {
 	const int64_t most = probes < FLOW_IDLE_SAMPLES ? 5 * delay_us / 2 : delay_us;
@@ -252,7 +254,7 @@ static void check_unsteady(double jitter, int64_t delay_us, int probes)
 	assert_true(queue < most + 2 * FLOW_QUEUE_US);
 }
 
-/* On a link whose round trip varies, a late packet does not mean a queue. */
+/* On a link whose round trip varies, a late packet must not count as a queue. */
 TEST(the_window_fills_an_unsteady_link)
 {
 	static const double jitters[] = {0.1, 0.3};
@@ -275,7 +277,7 @@ TEST(urgent_messages_do_not_wait_for_the_window)
 		flow_left(&f, &mark, BYTES, 1);
 	assert_true(f.under_way <= f.window);
 	assert_true(flow_may_leave(&f, BYTES, true));
-	/* A link that drops frames which do not fit has one window for all messages. */
+	/* A FLOW_DROPS link has one window for all messages, urgent ones too. */
 	const struct flow_limits drops = {FLOW_DROPS, 131072, 65536, 1 << 20};
 	flow_gone(&f, f.under_way);
 	flow_start(&f, &drops);
@@ -284,16 +286,17 @@ TEST(urgent_messages_do_not_wait_for_the_window)
 	assert_true(f.under_way <= 131072);
 }
 
-/* The time limit for a first large message assumes a slow link. */
+/* While the rate is unknown, the time limit of a first large message assumes a slow link. */
 TEST(an_unknown_rate_counts_as_slow)
 {
 	struct flow f;
 	struct flow_mark mark;
 	flow_init(&f);
 	flow_left(&f, &mark, 2 * FLOW_SLOW_BYTES_PER_S, 1);
-	assert_int_equal(flow_drain_us(&f), 0); /* on a FLOW_NEAR link */
+	assert_int_equal(flow_drain_us(&f), 0); /* the assumption is not made on a FLOW_NEAR link */
 	flow_start(&f, &far);
 	assert_int_equal(flow_drain_us(&f), 2000000);
 	flow_arrived(&f, &mark, FLOW_SLOW_BYTES_PER_S, false, 100001);
-	assert_int_equal(flow_drain_us(&f), 100000); /* at the measured rate */
+	/* As long as the measured rate needs for the bytes. */
+	assert_int_equal(flow_drain_us(&f), 100000);
 }

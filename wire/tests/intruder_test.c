@@ -1,5 +1,6 @@
-/* Tests intruders: none of their messages is accepted, no message of admitted peers is lost, memory
- * does not grow, and every attempt is counted. */
+/* Tests attacks by strangers and by admitted processes. No message of theirs may be accepted, no
+ * message of an honest peer may be lost, memory must not grow, and every attempt must be
+ * counted. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -27,7 +28,7 @@ static uint64_t refused(const struct end *e, enum link_reason reason)
 	return counters_of(e->post).link.refused[reason];
 }
 
-/* Checks that the pair still exchanges messages in both directions, and that nothing unexpected has
+/* Checks that the two ends of the pair still exchange messages, and that no other message has
  * arrived. */
 static void still_well(struct pair *p)
 {
@@ -68,11 +69,13 @@ TEST(a_stranger_is_refused_with_its_reason)
 	static const struct {
 		uint32_t roles;          /* roles that the listener accepts; 0: all */
 		enum keys_role admitted; /* role of the stranger's key; 0: not admitted */
-		bool believes_in_b;      /* the stranger dials a, but expects the key of b there */
+		/* The stranger dials a, but expects b's key at that address. */
+		bool believes_in_b;
 		enum link_reason reason;
 	} cases[] = {
 		{ 0, 0, false, LINK_NOT_ADMITTED },
-		{ 0, KEYS_AGENT, true, LINK_BAD_SEAL }, /* a cannot prove that it owns b's key */
+		/* End a cannot prove that it owns b's key. */
+		{ 0, KEYS_AGENT, true, LINK_BAD_SEAL },
 		{ KEYS_ROLE_BIT(KEYS_AGENT), KEYS_WATCHER, false, LINK_ROLE },
 	};
 
@@ -146,8 +149,8 @@ TEST(of_two_with_one_key_the_newer_stays)
 		pair_turn(&p);
 		end_turn(&s);
 	}
-	/* The process that was replaced does not reconnect, so the two do not replace each other
-	 * forever. */
+	/* The replaced process must not reconnect. Otherwise the two processes would replace each
+	 * other forever. */
 	assert_int_equal(s.seen.up, ups);
 	assert_int_equal(s.seen.down, 0);
 	post_close(s.post);
@@ -174,7 +177,7 @@ TEST(consoles_may_share_a_key)
 	}
 	assert_int_equal(counters_of(p.a.post).peers_up, 2);
 	assert_int_equal(p.a.seen.down, 0);
-	/* When a peer leaves, its number is invalid after the POST_DOWN event. */
+	/* When a console leaves, its peer number becomes invalid after the POST_DOWN event. */
 	post_close(s.post);
 	PAIR_UNTIL(&p, p.a.seen.down == 1);
 	PAIR_UNTIL(&p, counters_of(p.a.post).peers == 1);
@@ -219,13 +222,15 @@ TEST(replayed_and_bit_flipped)
 	for (int i = 0; i < 20; i++)
 		send_text(p.b.post, p.to_a, "secret", POST_RELIABLE);
 	PAIR_UNTIL(&p, p.a.seen.data == 20 && post_idle(p.b.post, 0));
-	/* The layers above the encryption would not notice a repeated frame. */
+	/* The layers above the encryption would not notice a repeated frame. The encryption itself
+	 * must refuse it. */
 	for (int i = 0; i < 10; i++)
 		send_text(p.b.post, p.to_a, "secret", POST_LOSSY);
 	PAIR_UNTIL(&p, p.a.seen.data == 30);
 	size_t n = tape.n;
 	assert_true(n > 20);
-	for (size_t i = 0; i < n; i++) { /* no message is readable on the wire */
+	/* The bytes on the wire must contain neither the message nor b's key. */
+	for (size_t i = 0; i < n; i++) {
 		assert_null(memmem(tape.frames[i], tape.sizes[i], "secret", 6));
 		assert_null(memmem(tape.frames[i], tape.sizes[i],
 			keys_public_of(p.b.id)->bytes, KEYS_BYTES));
@@ -261,7 +266,8 @@ static int double_inits(void *context, uint8_t *frame, size_t size)
 	return size == FRAME_INIT_SIZE && frame[3] == FRAME_INIT ? 2 : 1;
 }
 
-/* Replays the frame on the same connection, for which its cookie is valid. */
+/* A recorded handshake is sent again on the same connection, on which its cookie is still valid.
+ * The listener must refuse the handshake. */
 TEST(a_handshake_counts_once)
 {
 	struct pair p;
@@ -286,15 +292,15 @@ static long resident_kib(void)
 	return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* Clang defines no macro for ASan. */
+/* Clang tells by __has_feature, not by a macro, that ASan is on. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define __SANITIZE_ADDRESS__ 1
 #endif
 #endif
 
-/* Checks that the memory has not grown by more than `kib`. Does nothing under ASan, which keeps
- * freed memory in quarantine. */
+/* Checks that this process's memory has not grown by more than `kib` KiB since `before`. ASan keeps
+ * freed memory, so under ASan the function checks nothing. */
 static void expect_no_growth(long before, long kib)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -332,7 +338,7 @@ TEST(greetings_without_end)
 	}
 	PAIR_UNTIL(&p, refused(&p.a, LINK_REPLAY) > 1000);
 	assert_int_equal(counters_of(p.a.post).peers, 1);
-	/* Gives b's session at a, and a's session at b. */
+	/* Finds the numbers of the session at both ends. */
 	assert_int_equal(counters_of(p.a.post).link.sessions, 1);
 	expect_no_growth(before, 32 * 1024);
 	hello[2] = LINK_VERSION + 1;
@@ -343,7 +349,7 @@ TEST(greetings_without_end)
 	pair_close(&p);
 }
 
-/* Changes a frame's version, as if it came from a process of another version. */
+/* Changes the version of a frame, as if a process of another version had sent it. */
 static int age_frame(void *context, uint8_t *frame, size_t size)
 {
 	(void)context;
@@ -352,7 +358,7 @@ static int age_frame(void *context, uint8_t *frame, size_t size)
 	return 1;
 }
 
-/* Each end believes that the other end has another version, and the dialer reports why it is
+/* Each end sees frames of another version. The dialer must report that this is why it is
  * refused. */
 TEST(another_version_is_reported)
 {
@@ -378,8 +384,7 @@ static int plain_connect(const char *address)
 	return fd;
 }
 
-/* Sends nanomsg's header for a REQ socket, and then the beginning of a message of `length`
- * bytes. */
+/* Writes nanomsg's greeting for a REQ socket, and then the head of a message of `length` bytes. */
 static size_t sp_greeting(uint8_t out[16], uint64_t length)
 {
 	static const uint8_t greeting[8] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
@@ -399,7 +404,8 @@ TEST(oversized_and_endless)
 	assert_int_equal(socket_dial(&wire, p.address, 1, false, 65536, NULL), 0);
 	turn_for(&p, 200000);
 	long before = resident_kib();
-	/* A nanomsg peer sends a frame that is longer than allowed, and its connection is cut. */
+	/* A peer that speaks nanomsg's protocol sends a frame above the limit. The listener must
+	 * end its connection. */
 	for (int i = 0; i < 10; i++) {
 		uint8_t *frame = socket_frame(3 << 20);
 		memset(frame, 1, 3 << 20);
@@ -407,7 +413,8 @@ TEST(oversized_and_endless)
 		turn_for(&p, 20000);
 	}
 	assert_true(counters_of(p.a.post).link.broken >= 1);
-	/* Announces lengths up to 2^64 - 1, and then sends bytes until the connection is cut. */
+	/* Announces messages of up to 2^64 - 1 bytes and sends bytes until the listener ends the
+	 * connection. */
 	static const uint64_t lengths[] = {UINT64_MAX, UINT64_C(1) << 62, UINT64_C(1) << 40,
 		(1 << 20) + 100, 0, 3};
 	for (int i = 0; i < 60; i++) {
@@ -455,7 +462,7 @@ TEST(noise_on_the_port)
 	pair_close(&p);
 }
 
-/* Opens more connections than the process may have descriptors. */
+/* A stranger opens more connections than the listener's process may have descriptors. */
 TEST(connections_without_end)
 {
 	struct pair p;
@@ -484,7 +491,7 @@ TEST(connections_without_end)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	turn_for(&p, 200000);
 	still_well(&p);
-	/* New peers can connect again. */
+	/* New peers must still be able to connect. */
 	pair_restart_b(&p, defaults);
 	PAIR_UNTIL(&p, p.b.seen.up == 2);
 	pair_close(&p);
@@ -492,7 +499,8 @@ TEST(connections_without_end)
 
 /* ---- an admitted process that misbehaves ---- */
 
-/* Admits the key of s, and opens a link from s to a without a post. Returns the session. */
+/* Admits the key of s and dials a from s with a bare link, without a post. Returns the session's
+ * number. */
 static uint32_t open_link(struct pair *p, struct end *s, struct link **link)
 {
 	struct link_event e;
@@ -547,15 +555,15 @@ TEST(a_compromised_agent)
 	PAIR_UNTIL(&p, refused(&p.a, LINK_MALFORMED) > 100);
 	assert_true(counters_of(p.a.post).assembling_bytes <= 256 << 20);
 	expect_no_growth(before, 64 * 1024);
-	p.a.seen.peer = post_next_peer(p.a.post, 0); /* the first peer is b */
+	p.a.seen.peer = post_next_peer(p.a.post, 0); /* the oldest peer is b */
 	still_well(&p);
 	link_close(link);
 	end_free(&s);
 	pair_close(&p);
 }
 
-/* A process is barred for any frames beyond its quota: here empty ones, and ones that are no
- * frames of a post. */
+/* Frames count against the quota even if they contain no message: empty frames, and frames that are
+ * none of a post. */
 TEST(a_flood_of_frames_without_messages)
 {
 	for (size_t size = 0; size < 2; size++) {
@@ -575,7 +583,7 @@ TEST(a_flood_of_frames_without_messages)
 		turn_for(&p, 200000);
 		assert_true(keys_list_barred(p.a.list, keys_public_of(s.id)));
 		assert_int_equal(p.a.seen.data, 0);
-		p.a.seen.peer = post_next_peer(p.a.post, 0); /* the first peer is b */
+		p.a.seen.peer = post_next_peer(p.a.post, 0); /* the oldest peer is b */
 		still_well(&p);
 		link_close(link);
 		end_free(&s);
@@ -583,8 +591,8 @@ TEST(a_flood_of_frames_without_messages)
 	}
 }
 
-/* An admitted process sends far too many valid messages. It is barred, and other peers do not
- * notice. */
+/* An admitted process sends far more valid messages than its quota allows. Its key must be barred,
+ * and other peers must not notice. */
 TEST(a_flood)
 {
 	struct pair p;
@@ -606,7 +614,7 @@ TEST(a_flood)
 	assert_true(s.seen.refused > 0);
 	assert_int_equal(s.seen.reason, LINK_FLOOD);
 	assert_true(refused(&p.a, LINK_FLOOD) > 0);
-	/* the burst that the quota allows, and messages accepted before the key was barred */
+	/* ten seconds of the quota, and messages that were accepted before the key was barred */
 	assert_true(p.a.seen.data <= 50 * 10 + 256);
 	assert_int_equal(p.b.seen.down, 0);
 	unsigned taken = p.a.seen.data;
@@ -616,9 +624,9 @@ TEST(a_flood)
 		pair_turn(&p);
 	}
 	assert_int_equal(p.a.seen.data, taken);
-	p.a.seen.peer = post_next_peer(p.a.post, 0); /* the first peer is b */
+	p.a.seen.peer = post_next_peer(p.a.post, 0); /* the oldest peer is b */
 	still_well(&p);
-	/* An operator who changes the list has looked at the cause. */
+	/* An operator who writes the list has looked at the cause, so this lifts the bar. */
 	assert_int_equal(
 		keys_list_admit(p.a.list, keys_public_of(s.id), KEYS_AGENT, "s", NULL), 0);
 	taken = p.a.seen.data;
@@ -633,7 +641,8 @@ TEST(a_flood)
 	pair_close(&p);
 }
 
-/* Starts many processes with the same key, one after another, that send nothing. */
+/* Processes with the same key connect and end one after another, without a message. Their sessions
+ * must count against the quota. */
 TEST(coming_and_going)
 {
 	struct pair p;
@@ -661,8 +670,9 @@ TEST(coming_and_going)
 	assert_int_equal(refused_times, 1);
 	assert_true(refused(&p.a, LINK_FLOOD) > 0);
 	assert_true(keys_list_barred(p.a.list, keys_public_of(id)));
-	assert_true(came >= 2); /* an honest console may come this often */
-	p.a.seen.peer = post_next_peer(p.a.post, 0); /* the first peer is b */
+	/* Some sessions must be allowed, because an honest console may restart too. */
+	assert_true(came >= 2);
+	p.a.seen.peer = post_next_peer(p.a.post, 0); /* the oldest peer is b */
 	still_well(&p);
 	pair_close(&p);
 	keys_free(id);

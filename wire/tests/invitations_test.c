@@ -82,7 +82,7 @@ TEST(an_invitation_admits_keys_under_unique_names)
 	assert_string_equal(a.name, "gpu-2");
 	assert_int_equal(ask(&p, 3, "-o rm", false, NOW_S, &a, NULL), 0);
 	assert_string_equal(a.name, "xo-rm");
-	/* The same key asks again, because it missed the answer: no use is counted. */
+	/* The key asks again, because its owner missed the answer. No use may be counted. */
 	assert_int_equal(ask(&p, 2, "other", false, NOW_S, &a, NULL), 0);
 	assert_string_equal(a.name, "gpu-2");
 	assert_false(a.is_new);
@@ -92,7 +92,7 @@ TEST(an_invitation_admits_keys_under_unique_names)
 	assert_string_equal(a.name, "agent");
 	assert_int_equal(a.terms.used, 4);
 	refuses(&p, 5, "late", NOW_S, "used up (4 of 4 uses)");
-	/* The file contains the whole list. */
+	/* A program that reads the file must find the whole list. */
 	assert_int_equal(keys_list_open(&again, p.list, NULL), 0);
 	assert_int_equal(keys_list_count(again), 5);
 	assert_int_equal(keys_list_find(again, &invitation)->terms.used, 4);
@@ -113,7 +113,7 @@ TEST(an_invitation_ends)
 	assert_int_equal(invitations_revoke(p.keys, "7", &err), 0);
 	refuses(&p, 2, "y", NOW_S, "revoked");
 	assert_non_null(keys_list_find(p.keys, &(struct keys_public){ { 1 } }));
-	/* The invitation is dropped when another one is added long after its end. */
+	/* Adding an invitation must remove an invitation that ended long ago. */
 	const struct keys_terms terms = { .role = KEYS_AGENT, .uses = 1, .ends_s = INT32_MAX };
 	assert_int_equal(invitations_add(p.keys, &(struct keys_public){ { 8 } }, "8", &terms,
 					 NOW_S + 61 + INVITATION_KEPT_S, NULL),
@@ -123,7 +123,8 @@ TEST(an_invitation_ends)
 	place_clear(&p);
 }
 
-/* An invitation must not change what an admitted key may do. */
+/* An invitation must admit keys for its own role only, and must not change the role of an admitted
+ * key. */
 TEST(an_invitation_grants_its_role_only)
 {
 	struct place p;
@@ -137,13 +138,14 @@ TEST(an_invitation_grants_its_role_only)
 		keys_list_admit(p.keys, &(struct keys_public){ { 1 } }, KEYS_CONSOLE, "desk", NULL),
 		0);
 	refuses(&p, 1, "x", NOW_S, "another role");
-	refuses(&p, 7, "x", NOW_S, "another role"); /* the invitation's own key is refused */
+	/* The invitation's own key must not be admitted. */
+	refuses(&p, 7, "x", NOW_S, "another role");
 	assert_int_equal(keys_list_find(p.keys, &(struct keys_public){ { 1 } })->role,
 			 KEYS_CONSOLE);
 	place_clear(&p);
 }
 
-/* A program that admits a key by an invitation keeps the bars that it has set for other keys. */
+/* Admitting a key by an invitation writes the list, but must not lift the bars of other keys. */
 TEST(an_admission_lifts_no_bar)
 {
 	struct place p;
@@ -220,7 +222,8 @@ TEST(a_token_comes_back)
 	keys_free(back);
 }
 
-/* No error message shows the token, because the text may be a valid token of another controller. */
+/* A token with any changed character must be refused. The error must not show the token, because it
+ * may be a valid token of another controller. */
 TEST(a_changed_token_is_refused)
 {
 	struct keys_identity *id, *back;

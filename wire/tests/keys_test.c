@@ -62,7 +62,7 @@ TEST(a_key_survives_its_file)
 	place_clear(&p);
 }
 
-/* Returns the result of keys_load in a process of another user, whose group is 4242. */
+/* Returns the result of keys_load in a process of another user, who is in group 4242. */
 static int load_as_user(const char *path)
 {
 	int status;
@@ -81,8 +81,8 @@ static int load_as_user(const char *path)
 	return -WEXITSTATUS(status);
 }
 
-/* A service manager lends a key: root owns the file, the service's group may read it, and its path
- * is a link. */
+/* A service manager hands over a key in this way: root owns the file, the service's group may read
+ * it, and the path is a symbolic link. */
 TEST(a_key_is_lent_by_root)
 {
 	struct place p;
@@ -146,7 +146,7 @@ static void expect_bad_key(const struct place *p, const char *text, const char *
 	assert_int_equal(keys_load(&id, p->key, &err), -EINVAL);
 	if (strstr(err.text, where) == NULL || strstr(err.text, p->key) == NULL)
 		fail_msg("\"%s\" does not name %s", err.text, where);
-	assert_null(strstr(err.text, "1111")); /* the error shows no part of the secret */
+	assert_null(strstr(err.text, "1111")); /* the error must not show a part of the secret */
 }
 
 #define ONES "1111111111111111111111111111111111111111111111111111111111111111"
@@ -180,7 +180,7 @@ TEST(the_list_is_edited_and_reread)
 	assert_int_equal(keys_list_refresh(two, &err), 1);
 	assert_int_equal(keys_list_refresh(two, &err), 0);
 	assert_string_equal(keys_list_find(two, &a)->name, "node1");
-	/* An edit through an outdated list keeps the edit that the other program has made. */
+	/* `one` has not read the other program's edit. Its own edit must not undo that edit. */
 	assert_int_equal(keys_list_admit(one, &b, KEYS_CONSOLE, "desk", &err), 0);
 	uint64_t version = keys_list_version(two);
 	assert_int_equal(keys_list_expel(two, "node1", &err), 0);
@@ -192,13 +192,13 @@ TEST(the_list_is_edited_and_reread)
 	keys_text(&b, hex);
 	assert_int_equal(keys_list_expel(one, hex, &err), 0);
 	assert_int_equal(keys_list_expel(one, hex, &err), -ENOENT);
-	/* Refused edits change nothing. */
+	/* A refused edit must change nothing. */
 	assert_int_equal(keys_list_admit(one, &a, KEYS_AGENT, "x", &err), 0);
 	assert_int_equal(keys_list_admit(one, &b, KEYS_AGENT, "x", &err), -EEXIST);
 	assert_int_equal(keys_list_admit(one, &b, KEYS_AGENT, "a b", &err), -EINVAL);
 	assert_int_equal(keys_list_admit(one, &b, KEYS_AGENT, "--role", &err), -EINVAL);
 	assert_int_equal(keys_list_admit(one, &b, (enum keys_role)9, "y", &err), -EINVAL);
-	/* Replaces the key's entry. */
+	/* The new role and name must replace the key's entry. */
 	assert_int_equal(keys_list_admit(one, &a, KEYS_WATCHER, "z", &err), 0);
 	assert_int_equal(keys_list_count(one), 1);
 	assert_string_equal(keys_list_at(one, 0)->name, "z");
@@ -207,7 +207,8 @@ TEST(the_list_is_edited_and_reread)
 	place_clear(&p);
 }
 
-/* Only an edit removes keys. A file that is missing for a while is reported once each time. */
+/* Only an edit may remove keys. If the file is missing, the list must stay in force, and the error
+ * must be reported once each time that the file disappears. */
 TEST(a_list_that_is_gone_stays_in_force)
 {
 	struct place p;
@@ -260,12 +261,12 @@ TEST(broken_lists_are_named)
 	expect_bad_list(&p, "skippipe-admitted 1\n" ONES " agent x y\n", ":2:");
 	expect_bad_list(&p, "skippipe-admitted 1\n" ONES " agent x\n" ONES " agent y\n", ":3:");
 	expect_bad_list(&p, "skippipe-admitted 1\r" ONES " agent x\r", ":1:");
-	/* CRLF, as editors of Windows write it, is no mistake. */
+	/* Editors of Windows end lines with CRLF, which must be accepted. */
 	write_text(p.list, "skippipe-admitted 1\r\n\r\n" ONES " agent x\r\n", 0600);
 	assert_int_equal(keys_list_open(&list, p.list, &err), 0);
 	assert_string_equal(keys_list_at(list, 0)->name, "x");
 	keys_list_free(list);
-	/* The list in memory stays in force when its file becomes invalid, and the error is
+	/* If the file becomes invalid, the list in memory must stay in force, and the error must be
 	 * reported once. */
 	write_text(p.list, "skippipe-admitted 1\n# c\n" ONES " agent x\n", 0600);
 	assert_int_equal(keys_list_open(&list, p.list, &err), 0);
@@ -273,13 +274,13 @@ TEST(broken_lists_are_named)
 	assert_int_equal(keys_list_refresh(list, &err), -EINVAL);
 	assert_int_equal(keys_list_refresh(list, &err), 0);
 	assert_int_equal(keys_list_count(list), 1);
-	/* An edit is refused, because it would overwrite the invalid file. */
+	/* An edit must be refused, because it would overwrite the invalid file. */
 	assert_int_equal(keys_list_expel(list, "x", &err), -EINVAL);
 	keys_list_free(list);
 	place_clear(&p);
 }
 
-/* Returns the flags of the mapping that contains `at`, from /proc/self/smaps. */
+/* Reads the flags of the memory mapping that contains `at` from /proc/self/smaps. */
 static void mapping_flags(const void *at, char *flags, size_t room)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
@@ -298,7 +299,7 @@ static void mapping_flags(const void *at, char *flags, size_t room)
 	fclose(f);
 }
 
-/* The flag "dd" is MADV_DONTDUMP. */
+/* A mapping has the flag "dd" if it is excluded from core dumps (MADV_DONTDUMP). */
 TEST(secrets_stay_out_of_core_dumps)
 {
 	struct keys_identity *id;
@@ -306,7 +307,7 @@ TEST(secrets_stay_out_of_core_dumps)
 	assert_int_equal(keys_generate(&id, NULL), 0);
 	mapping_flags(id, flags, sizeof(flags));
 	assert_non_null(strstr(flags, " dd"));
-	/* Plain memory lacks the flag, so the test can tell the difference. */
+	/* Ordinary memory must lack the flag. Otherwise the test would prove nothing. */
 	mapping_flags(plain, flags, sizeof(flags));
 	assert_null(strstr(flags, " dd"));
 	keys_free(id);
@@ -327,14 +328,14 @@ TEST(a_barred_key_is_off_until_the_list_changes)
 	assert_true(keys_list_version(list) > version);
 	assert_true(keys_list_barred(list, keys_public_of(a)));
 	assert_null(keys_list_find(list, keys_public_of(a)));
-	/* The file has not changed since it was last read. */
+	/* The file is unchanged since the last read, so nothing is to be read. */
 	assert_int_equal(keys_list_refresh(list, NULL), 0);
 	assert_true(keys_list_barred(list, keys_public_of(a)));
 	assert_int_equal(keys_list_open(&editor, p.list, NULL), 0);
 	assert_int_equal(keys_list_admit(editor, keys_public_of(b), KEYS_AGENT, "b", NULL), 0);
 	assert_int_equal(keys_list_refresh(list, NULL), 1);
 	assert_non_null(keys_list_find(list, keys_public_of(a)));
-	/* An operator who admits the key itself again leaves the entries as they were. */
+	/* This program itself admits the key again, and the entries stay equal. */
 	keys_list_bar(list, keys_public_of(a));
 	assert_int_equal(keys_list_admit(editor, keys_public_of(a), KEYS_AGENT, "a", NULL), 0);
 	assert_int_equal(keys_list_refresh(list, NULL), 1);

@@ -1,6 +1,6 @@
-/* Tests a receiver process that is killed with -9 repeatedly while messages are under way. Each
- * receiver gets consecutive numbers, each number once. POST_LOST reports every message whose
- * delivery is uncertain. The receiver is this program, started with exec, not only forked. */
+/* Tests a receiver process that is killed with SIGKILL again and again while messages are under
+ * way. Each receiver must get consecutive numbers, each once. POST_LOST must count every message
+ * whose delivery is uncertain. The receiver is this program, started with exec. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@
 #define LIVES 6
 #define BODY  30000
 
-/* ---- the receiver: writes the number of each message it gets to standard output ---- */
+/* ---- the receiver: prints the number of each message that it gets ---- */
 
 static int receive_for_ever(const char *address, const char *key, const char *list)
 {
@@ -48,7 +48,7 @@ static int receive_for_ever(const char *address, const char *key, const char *li
 
 struct life {
 	pid_t pid;
-	int numbers; /* descriptor from which the numbers are read */
+	int numbers; /* descriptor from which the receiver's output is read */
 };
 
 static char folder[] = "/tmp/skippipe-kill-test.XXXXXX", address[128], key[128], list[128];
@@ -70,7 +70,8 @@ static struct life start(void)
 	return life;
 }
 
-/* Checks that one receiver got consecutive numbers: *first and those after it. Returns how many. */
+/* Checks that one receiver process got consecutive numbers, of which *first is the first. Returns
+ * their count. */
 static uint64_t check_life(const struct life *life, uint64_t *first)
 {
 	uint64_t n = 0, number;
@@ -88,7 +89,7 @@ struct sender {
 	struct post *post;
 	post_peer_id peer;
 	uint64_t sent, lost;
-	uint64_t from; /* first number of the present process */
+	uint64_t from; /* first number sent to the present receiver process */
 	unsigned ups;
 };
 
@@ -104,7 +105,8 @@ static void turn(struct sender *s)
 		if (m.kind == POST_UP) {
 			s->ups++;
 			if (m.restarted)
-				/* Messages kept for the old process were dropped. */
+				/* The post has dropped the messages that it kept for the old
+				 * process. */
 				s->from = s->sent;
 		}
 	}
@@ -149,7 +151,7 @@ static void each_life_gets_a_gapless_run(void **state)
 			assert_true(clock_monotonic_us() < give_up);
 		}
 		expected_first = s.from;
-		if (round == LIVES) { /* the last receiver may finish */
+		if (round == LIVES) { /* the last receiver is not killed */
 			while (!post_idle(s.post, s.peer)) {
 				turn(&s);
 				assert_true(clock_monotonic_us() < give_up);
@@ -164,8 +166,8 @@ static void each_life_gets_a_gapless_run(void **state)
 		if (round == LIVES)
 			assert_int_equal(first + n, s.sent);
 	}
-	/* Each message was received or reported as lost. Both are possible if a process ended
-	 * before its acknowledgement was sent. */
+	/* Each message must be received or counted as lost. A message may be both, if its receiver
+	 * was killed before it sent the acknowledgement. */
 	assert_true(received + s.lost >= s.sent);
 	assert_true(s.lost > 0);
 	post_close(s.post);

@@ -1,5 +1,6 @@
-/* libFuzzer: the parsers of wire/ without sockets: frames, offers, both Noise messages, the frames
- * of posts, and a channel that receives the parsed frames. The first byte chooses the reader. */
+/* libFuzzer: gives bytes to the parsers of wire/ that need no sockets: frames, offers, both Noise
+ * messages, and the frames of posts, whose chunks go to a channel. The first byte chooses the
+ * parser. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,7 +77,7 @@ static void read_message(const struct channel_message *m)
 	free(bytes);
 }
 
-/* Reads a sequence of [length, frame], as peers would send them one after another. */
+/* Parses a sequence of lengths and frames, as several peers would send them. */
 static void read_stream(const uint8_t *data, size_t size)
 {
 	struct channel_memory memory = {.most_bytes = 4096, .peers = 1};

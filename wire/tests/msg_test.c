@@ -1,4 +1,4 @@
-/* Tests that decoded messages equal the encoded ones, and that invalid bytes are refused. */
+/* Tests that decoded messages equal the encoded messages, and that invalid bytes are refused. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +24,7 @@ static size_t encode(const struct msg *m, unsigned char **out)
 	return n;
 }
 
-/* An empty message of every type is encoded and decoded without change. */
+/* An empty message of every type must be the same after encoding and decoding. */
 TEST(every_type_is_decoded_as_it_was_encoded)
 {
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -42,8 +42,8 @@ TEST(every_type_is_decoded_as_it_was_encoded)
 	}
 }
 
-/* Compares the numbers of all messages, and the bytes of a node's message for consoles, whose
- * struct and layout are generated from one list. */
+/* The numbers of all messages, and the bytes of a node's message for consoles, must not change.
+ * Struct and layout of the latter are generated from one list. */
 TEST(numbers_and_bytes_are_unchanged)
 {
 	static const unsigned char numbers[] = { 1,   2,   3,   4,   5,   6,   7,   8,   9,   10,
@@ -127,7 +127,7 @@ TEST(fields_come_back)
 	free(data);
 
 	m = (struct msg){ .type = MSG_TROUBLE };
-	/* A text without NUL is cut, and nothing is read beyond it. */
+	/* A text without NUL must be cut, and nothing may be read beyond its array. */
 	memset(m.u.trouble.text, 'x', sizeof(m.u.trouble.text));
 	n = encode(&m, &data);
 	assert_int_equal(msg_decode(&back, data, n), 0);
@@ -189,20 +189,20 @@ TEST(limits_are_obeyed)
 	route.n_hops = ROUTE_HOPS;
 	n = encode(&m, &ok);
 	assert_int_equal(msg_encode(&m, data, n - 1), -ENOSPC);
-	/* The count of routes follows the envelope and the iteration. The test sets the count to
-	 * two thousand million. */
+	/* Sets the count of routes, which follows the envelope and the iteration, to two thousand
+	 * million. */
 	memcpy(ok + 16 + 8, "\xff\xff\xff\x7f", 4);
 	assert_int_equal(msg_decode(&back, ok, n), -EBADMSG);
 	free(ok);
-	/* A stage number out of range is refused. */
+	/* A stage number out of range must be refused. */
 	m = (struct msg){ .type = MSG_ASSIGN, .u.assign = { 1, MSG_STAGES, 0 } };
 	n = encode(&m, &ok);
 	assert_int_equal(msg_decode(&back, ok, n), -EBADMSG);
 	free(ok);
 }
 
-/* A figure up to its limit is decoded as it was encoded, and a figure beyond it is refused. This
- * holds in heartbeats and in messages for consoles. */
+/* In heartbeats and in messages for consoles, a GPU's figure must be decoded up to its limit, and
+ * refused beyond it. */
 TEST(figures_of_a_gpu_are_limited)
 {
 	static const struct gpu_figures most = { GPU_ALL,
@@ -238,7 +238,8 @@ TEST(figures_of_a_gpu_are_limited)
 	}
 }
 
-/* Changes random bytes of messages: a message that is still accepted encodes to the same bytes. */
+/* Changes random bytes of messages. A changed message must be refused, or encode to the same bytes
+ * again. */
 TEST(noise_is_canonical_or_refused)
 {
 	struct rng rng;

@@ -1,4 +1,5 @@
-/* Tests the tables of faults, states and verbs: rows are complete, names lead back to numbers. */
+/* Tests the tables of faults, states and verbs: rows must be complete, and names must lead back to
+ * their numbers. */
 
 #include <math.h>
 #include <string.h>
@@ -38,7 +39,8 @@ TEST(a_factor_without_sense_is_refused)
 	assert_null(fault_refusal(FAULT_LOSS, 0.99f));
 	assert_non_null(fault_refusal(FAULT_LOSS, 1));
 	assert_non_null(fault_refusal(FAULT_LOSS, -0.1f));
-	assert_null(fault_refusal(FAULT_PARTITION, -7)); /* FAULT_PARTITION has no factor */
+	/* FAULT_PARTITION has no factor, so any is valid. */
+	assert_null(fault_refusal(FAULT_PARTITION, -7));
 }
 
 TEST(names_lead_back)
@@ -74,7 +76,7 @@ TEST(reasons_for_throttling_are_named_the_worst_first)
 	assert_int_equal(gpu_throttling_named(NULL), -1);
 }
 
-/* Checks the numbers of kinds, because records and other builds use them. */
+/* The numbers must not change, because records and other builds use them. */
 TEST(numbers_stay)
 {
 	assert_int_equal(FAULT_KILL, 1);

@@ -1,4 +1,4 @@
-/* The handshake against messages that another implementation made: noiseprotocol 0.3.1 (Python),
+/* Compares the handshake with messages of another implementation: noiseprotocol 0.3.1 for Python,
  * with the keys below (SHA-256 of "initiator static" and so on). Also tests messages that must be
  * refused. */
 #include "wire/sessions/noise.h"
@@ -22,7 +22,8 @@ static const char first_hex[] = "e91cb54a921625d460fb12619c852bb40a21b4e55077827
 static const char second_hex[] = "83b5a6ba9c40fbdba070e69b84ff3d88191fba6b8c604849de918e5a5743ef3c9"
 				 "9e6616223ae03b0ea17b399f4ab"
 				 "2c2a08cbb37337aa729117cef50794c0";
-/* The text "transport", encrypted with each direction's key, nonce 0 and no associated data. */
+/* The text "transport", encrypted with the key of each direction, nonce 0 and no associated
+ * data. */
 static const char from_initiator_hex[] = "837d5b607a0fe03f11c36bc45169c41deaf10aa9e4866df9af";
 static const char from_responder_hex[] = "68074bf5f4c8f62b737384e5382997f548a9fcfa26d645b87a";
 
@@ -116,8 +117,8 @@ TEST(every_flipped_bit_is_refused)
 	assert_int_equal(noise_write_first(&i, p.initiator_ephemeral, first, 13, m1), 0);
 	for (size_t bit = 0; bit < 8 * sizeof(m1); bit++) {
 		if (bit == 255)
-			/* X25519 ignores the top bit of a point; the test below covers the hash,
-			 * which does not */
+			/* X25519 ignores the top bit of a key; a test below checks that the hash
+			 * covers it */
 			continue;
 		r = ready;
 		m1[bit / 8] ^= (uint8_t)(1u << (bit % 8));
@@ -135,7 +136,7 @@ TEST(every_flipped_bit_is_refused)
 		assert_int_equal(noise_read_second(&i, m2, sizeof(m2), payload), -EBADMSG);
 		m2[bit / 8] ^= (uint8_t)(1u << (bit % 8));
 	}
-	/* The true message is still accepted after the forged one. */
+	/* After the forged message, the real one must still be accepted. */
 	assert_int_equal(noise_read_second(&i, m2, sizeof(m2), payload), 0);
 }
 
@@ -158,8 +159,8 @@ TEST(wrong_keys_and_prologues_are_refused)
 	assert_int_equal(noise_write_first(&i, p.initiator_ephemeral, first, 13, m1), -EINVAL);
 }
 
-/* The zero point gives every key the same shared secret. The zero point is refused as a static key
- * and as an ephemeral key. */
+/* With the zero point as public key, every secret gives the same shared secret. The handshake must
+ * refuse the zero point both as a static key and as an ephemeral key. */
 TEST(a_key_that_shares_nothing_is_refused)
 {
 	struct parties p;
@@ -172,7 +173,7 @@ TEST(a_key_that_shares_nothing_is_refused)
 	noise_init(&i, true, &nobody, &p.responder.public, prologue, strlen(prologue));
 	assert_int_equal(noise_write_first(&i, p.initiator_ephemeral, first, 13, m1), 0);
 	r = ready;
-	/* this step does not yet check the key */
+	/* this first step does not check the key yet */
 	assert_int_equal(noise_read_first_key(&r, m1, sizeof(m1)), 0);
 	assert_int_equal(noise_read_first_payload(&r, m1, sizeof(m1), payload), -EBADMSG);
 	memset(m1, 0, KEYS_BYTES);

@@ -1,4 +1,5 @@
-/* Tests trains of packets on the loopback: announced ones are timed, others have no effect. */
+/* Tests trains of packets on the loopback interface. Announced trains are measured; other packets
+ * must have no effect. */
 #include "base/tests/test.h"
 #include "wire/bandwidth/packet_train.h"
 
@@ -14,7 +15,7 @@
 
 #define ADDRESS_SIZE 64
 
-/* Returns a receiver of trains at a free port. */
+/* Opens a receiver of trains at a free port. */
 static struct packet_train *open_one(char address[ADDRESS_SIZE])
 {
 	struct sockaddr_in at = { .sin_family = AF_INET,
@@ -39,7 +40,7 @@ static void hear_all(struct packet_train *t)
 		packet_train_hear(t);
 }
 
-/* Waits until the last packet has arrived. */
+/* Waits until the last packet of the train has arrived. */
 static struct packet_train_heard wait_whole(struct packet_train *t, const uint8_t *token)
 {
 	struct packet_train_heard h;
@@ -69,7 +70,7 @@ TEST(a_train_is_timed)
 	packet_train_free(to);
 }
 
-/* The announcement arrives after the packets, which are kept for it. */
+/* If the packets arrive before their announcement, they must be kept for it. */
 TEST(packets_may_come_before_their_announcement)
 {
 	char address[2][ADDRESS_SIZE];
@@ -87,7 +88,8 @@ TEST(packets_may_come_before_their_announcement)
 	packet_train_free(to);
 }
 
-/* A stranger sends trains that nobody announced, and packets that belong to no train. */
+/* Strangers send many trains without an announcement, and malformed packets. Announced trains must
+ * keep their memory. */
 TEST(strangers_push_nobody_out)
 {
 	char address[2][ADDRESS_SIZE];
@@ -118,7 +120,7 @@ TEST(strangers_push_nobody_out)
 	packet_train_free(to);
 }
 
-/* A sender may announce too many trains: then the newest ones keep their memory. */
+/* If a sender announces too many trains, the newest must keep their memory. */
 TEST(the_announced_are_bounded)
 {
 	char address[ADDRESS_SIZE];

@@ -51,7 +51,7 @@ void pair_open(struct pair *p, struct post_options a, struct post_options b)
 	open_at(p, a, b, "tcp://127.0.0.1:0");
 }
 
-/* The address 0.0.0.0 reaches this machine, but posts treat it as another machine. */
+/* The address 0.0.0.0 reaches this machine, but a post treats it as another machine's. */
 void pair_open_far(struct pair *p, struct post_options a, struct post_options b)
 {
 	open_at(p, a, b, "tcp://0.0.0.0:0");

@@ -5,7 +5,7 @@
 #include "wire/post.h"
 
 struct seen {
-	post_peer_id peer;  /* the peer that the last event or message was from */
+	post_peer_id peer; /* the peer of the last event or message */
 	unsigned up, restarted, down, refused, data, lossy;
 	uint64_t lost;
 	enum link_reason reason;
@@ -22,26 +22,27 @@ struct end {
 };
 
 struct pair {
-	struct end a, b;      /* end a listens, end b dials */
+	struct end a, b; /* a listens, b dials */
 	char address[LINK_ADDRESS_SIZE];
-	post_peer_id to_a;    /* b's number for the peer a */
+	post_peer_id to_a; /* number of the peer a in b's post */
 };
 
-/* Opens a pair. Options that are zero have their defaults. a admits b as an agent named "b". */
+/* Opens a pair. a admits b as an agent named "b". Options that are zero get their default
+ * values. */
 void pair_open(struct pair *p, struct post_options a, struct post_options b);
-/* Opens a pair in which b takes a for another machine, because of its address. */
+/* Opens a pair in which b treats a as a peer on another machine, because of a's address. */
 void pair_open_far(struct pair *p, struct post_options a, struct post_options b);
 void pair_close(struct pair *p);
 void end_new(struct end *e, struct post_options options);
 void end_free(struct end *e);
-/* Ends one end as if its process had died, and starts it again. */
+/* Close one end and open it again, as if its process had died and was restarted. */
 void pair_restart_a(struct pair *p, struct post_options a);
 void pair_restart_b(struct pair *p, struct post_options b);
 
-/* Runs the loop of both ends once, and waits up to a millisecond. */
+/* Runs the loop of both ends once. Waits for at most a millisecond. */
 void pair_turn(struct pair *p);
 void end_turn(struct end *e);
-/* Runs both loops until the condition holds; fails the test after 20 s. */
+/* Runs the loops of both ends until the condition holds. Fails the test after 20 s. */
 #define PAIR_UNTIL(pair, condition)                                                  \
 	do {                                                                         \
 		int64_t give_up_ = clock_monotonic_us() + TEST_PATIENCE_US;                  \
@@ -52,10 +53,11 @@ void end_turn(struct end *e);
 		}                                                                    \
 	} while (0)
 
-/* Fills a message that can be checked: its number, then bytes that are computed from the number. */
+/* Fills a message with its number and with bytes that follow from the number, so that the receiver
+ * can check it. */
 void pair_fill_message(uint8_t *to, size_t size, uint64_t number);
-/* A link_hook whose context is a struct rng. Loses, doubles, delays or flips a bit of one frame in
- * five. */
+/* A link_hook with a struct rng as context. It loses, repeats or delays one frame in five, or flips
+ * one of its bits. */
 int pair_mischief(void *context, uint8_t *frame, size_t size);
 int send_text(struct post *post, post_peer_id peer, const char *text, enum post_flags flags);
 struct post_counters counters_of(const struct post *post);

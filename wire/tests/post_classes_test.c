@@ -1,5 +1,5 @@
-/* Tests classes of messages over real sockets: each class arrives in order. Also tests how many
- * connections a post opens to a peer, depending on the peer's machine and on bursts. */
+/* Tests the classes of messages over real sockets: each class must arrive in order. Also tests how
+ * many connections a post opens to a peer on this and on another machine, and for bursts. */
 #include "wire/post.h"
 
 #include <errno.h>
@@ -15,8 +15,8 @@
 static const struct post_options defaults;
 static const struct post_options eight = {.connections = 8};
 
-/* Messages of several classes arrive in order within each class; each message contains its number
- * and its class. */
+/* Checks that the messages of each class arrive in order. Each message contains its number and its
+ * class. */
 struct classes {
 	uint64_t next[POST_CLASSES];
 };
@@ -58,7 +58,7 @@ static void check_class(struct end *e, struct post_message *m)
 	c->next[class]++;
 }
 
-/* Opens a pair, as on two machines, in which a checks the messages. */
+/* Opens a pair as if on two machines, in which a checks the messages of b. */
 static void open_far(struct pair *p, struct post_options a, struct post_options b,
 		     struct classes *got)
 {
@@ -67,7 +67,7 @@ static void open_far(struct pair *p, struct post_options a, struct post_options 
 	p->a.context = got;
 }
 
-/* Sends the activations number `from` to `to` - 1 to a. */
+/* Sends the activations `from` to `to` - 1 to a. */
 static void send_activations(struct pair *p, uint64_t from, uint64_t to)
 {
 	for (uint64_t i = from; i < to; i++)
@@ -81,7 +81,8 @@ static void send_each_class(struct pair *p, uint64_t number)
 		send_in_class(p->b.post, p->to_a, number, class);
 }
 
-/* Uses seventeen connections without order, on which frames are lost, doubled and delayed. */
+/* Sends over seventeen connections, which together do not keep order, while frames are lost,
+ * repeated and delayed. */
 TEST(every_class_in_its_order_over_many_connections)
 {
 	for (int round = 0; round < 2; round++) {
@@ -111,9 +112,11 @@ TEST(every_class_in_its_order_over_many_connections)
 	}
 }
 
-/* A burst of activations gets more connections, within the limit of all peers. A single activation
- * gets none. The connections of a forgotten peer can be used for other peers. A sum opens the bulk
- * trunk first, because an activation would open it too if the measured rate were low. */
+/* A burst of activations must get more connections, up to the limit for all peers. A single
+ * activation must get none. When a peer is forgotten, another may use its additional connections.
+ *
+ * The test first sends a sum, which opens the bulk trunk. Otherwise an activation would open the
+ * trunk in some runs, when the measured rate is low. */
 TEST(bursts_get_connections)
 {
 	static const struct post_options sender = {.connections = 2, .connections_more = 9};
@@ -147,7 +150,7 @@ TEST(bursts_get_connections)
 	pair_close(&p);
 }
 
-/* Sends long frames slowly, as a slow link does. */
+/* Sends large frames slowly, as a slow link does. */
 static int send_slowly(void *context, uint8_t *frame, size_t size)
 {
 	(void)context;
@@ -157,9 +160,9 @@ static int send_slowly(void *context, uint8_t *frame, size_t size)
 	return 1;
 }
 
-/* An activation opens the bulk trunk if another one has shown that it fills the link. The rate of a
- * message of one byte shows nothing. If the post had to repeat a part of a message, its transfer
- * time does not count, so the test sends another message. */
+/* When an activation has shown that it fills the link, the next must open the bulk trunk. The rate
+ * of a message of one byte must not suffice. If chunks were sent twice, they give no measurement,
+ * so the test sends further messages. */
 TEST(an_activation_that_fills_the_link_uses_the_bulk_trunk)
 {
 	static uint8_t data[200000];
@@ -182,7 +185,8 @@ TEST(an_activation_that_fills_the_link_uses_the_bulk_trunk)
 	pair_close(&p);
 }
 
-/* Returns true if the next finished transfer was the first of its class on its connections. */
+/* Takes the next finished transfer. Returns true if it was marked as the first of its class on its
+ * connections. */
 static bool next_is_first(struct pair *p)
 {
 	struct post_transfer t;
@@ -198,7 +202,7 @@ static bool has_carried(const struct pair *p, enum post_class class)
 	return info.carried[class];
 }
 
-/* The first transfer of each class is marked, and again after new connections. */
+/* The first transfer of each class must be marked, and again when the connections are new. */
 TEST(first_transfers_are_marked)
 {
 	struct pair p;
@@ -214,7 +218,7 @@ TEST(first_transfers_are_marked)
 	assert_false(has_carried(&p, POST_CLASS_SUMS));
 	send_in_class(p.b.post, p.to_a, 2, POST_CLASS_ACTIVATIONS);
 	assert_false(next_is_first(&p));
-	/* This message opens further connections. */
+	/* This message opens the connections of another trunk. */
 	send_in_class(p.b.post, p.to_a, 0, POST_CLASS_SUMS);
 	assert_true(next_is_first(&p));
 	assert_true(has_carried(&p, POST_CLASS_SUMS));
@@ -224,7 +228,7 @@ TEST(first_transfers_are_marked)
 	pair_close(&p);
 }
 
-/* To a peer on its own machine a post uses one connection. */
+/* A post must use a single connection to a peer on its own machine. */
 TEST(near_peers_have_one_connection)
 {
 	struct pair p;
@@ -236,8 +240,8 @@ TEST(near_peers_have_one_connection)
 	pair_close(&p);
 }
 
-/* A receiver without room stops accepting a class: other classes continue, and no message is
- * lost. */
+/* A receiver without room refuses a class for a while. Other classes must continue, and no message
+ * may be lost. */
 TEST(deferred_messages_arrive_later)
 {
 	struct pair p;
@@ -283,9 +287,10 @@ static int note_largest(void *context, uint8_t *frame, size_t size)
 	return 1;
 }
 
-enum { HUGE = 30 }; /* a message of 342,315 bytes */
+enum { HUGE = 30 }; /* number of a message of 342,315 bytes */
 
-/* Each connection carries a share of the message, before and after the listener restarts. */
+/* Each connection must carry a share of the message, both before and after the listener
+ * restarts. */
 TEST(a_restarted_far_listener_has_all_connections)
 {
 	struct classes got = {{0}};
@@ -314,7 +319,8 @@ static uint64_t sent_by(const struct post *post)
 	return counters_of(post).link.sent_bytes;
 }
 
-/* Each of eight links can accept a chunk at once. */
+/* All eight links are free, and eight messages are sent. One turn must send only about a MiB of
+ * their chunks. */
 TEST(a_turn_sends_a_bounded_number_of_bytes_and_control_messages_in_any_turn)
 {
 	enum { PEERS = 8 };

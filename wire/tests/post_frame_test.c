@@ -1,4 +1,5 @@
-/* Tests that the head of a post's frame is read as it was written, or is refused. */
+/* Tests that the head of a post's frame is parsed as it was written, and that invalid heads are
+ * refused. */
 #include <errno.h>
 #include <string.h>
 
@@ -61,11 +62,11 @@ TEST(a_chunk_is_read_as_written)
 	assert_int_equal(r.chunk.chunks, 9);
 	assert_int_equal(r.chunk.size, 4);
 	assert_memory_equal(r.chunk.data, "abcd", 4);
-	bytes[2] = 1; /* only acknowledgements have ranges */
+	bytes[2] = 1; /* only an ACK frame may have ranges */
 	assert_int_equal(post_frame_parse(bytes, sizeof(bytes), &r), -EBADMSG);
 }
 
-/* Parses an acknowledgement of two ranges, the first from 3 to 12, the second as given. */
+/* Parses an ACK frame with two ranges: the first covers 3 to 12, the second is as given. */
 static int second_range(uint32_t from, uint32_t length)
 {
 	struct post_frame f = acknowledgement(2), r;
@@ -75,8 +76,8 @@ static int second_range(uint32_t from, uint32_t length)
 	return post_frame_parse(bytes, post_frame_put_head(bytes, &f), &r);
 }
 
-/* The ranges of an acknowledgement must ascend and must not touch, so reading them takes a time
- * that does not depend on how many chunks they cover. */
+/* The ranges of an ACK frame must ascend and must not touch. Reading them therefore takes a bounded
+ * time, however many chunks they cover. */
 TEST(ranges_ascend_and_lie_apart)
 {
 	assert_int_equal(second_range(14, 1), 0);

@@ -1,5 +1,5 @@
-/* Tests delivery over real sockets: exactly once, whole and in order, despite loss, restarts and
- * floods. */
+/* Tests delivery over real sockets: every message must arrive once, whole and in order, despite
+ * losses, restarts and floods. */
 #include "wire/post.h"
 
 #include <errno.h>
@@ -20,9 +20,9 @@
 
 static const struct post_options defaults;
 
-/* ---- messages that can be checked: number, then bytes that follow from it ---- */
+/* ---- messages that the receiver can check: a number, and bytes that follow from it ---- */
 
-/* Checks that messages come numbered 0, 1, 2 ..., and have the expected size. */
+/* Checks that messages arrive with the numbers 0, 1, 2 ... and with their expected sizes. */
 struct checker {
 	uint64_t next;
 	size_t (*size)(uint64_t number);
@@ -206,7 +206,7 @@ TEST(retained_bytes_are_bounded)
 	const struct post_part part = {block, sizeof(block)}, empty = {block, 0};
 	int rc, sent = 0;
 	pair_open(&p, defaults, small);
-	/* No turn of the listener's loop runs, so nothing is acknowledged. */
+	/* The listener's loop does not run, so it acknowledges nothing. */
 	while ((rc = post_send(p.b.post, p.to_a, &part, 1, POST_RELIABLE, 0)) == 0)
 		sent++;
 	assert_int_equal(rc, -EAGAIN);
@@ -234,7 +234,7 @@ TEST(incomplete_messages_are_bounded)
 		send_message(p.b.post, p.to_a, mixed_size(i), i);
 	PAIR_UNTIL(&p, c.next == 16);
 	free(c.expect);
-	/* A message longer than the receiver accepts never arrives, and other messages do. */
+	/* A message above the receiver's limit must never arrive; later messages must. */
 	send_message(p.b.post, p.to_a, (size_t)9 << 20, 0);
 	PAIR_UNTIL(&p, counters_of(p.a.post).link.refused[LINK_MALFORMED] > 0);
 	assert_int_equal(counters_of(p.a.post).assembling_bytes, 0);
@@ -328,7 +328,7 @@ TEST(long_activations_are_given_in_pieces)
 	pair_close(&p);
 	pieces_join(&l.kept.pieces, 0, bytes);
 	assert_true(is_message(bytes, 0));
-	/* From a byte of the second piece on. */
+	/* Joins the bytes from one in the second piece to the end. */
 	const size_t from = l.kept.pieces.list[0].size + 5;
 	uint8_t *rest = malloc(LONG - from);
 	pieces_join(&l.kept.pieces, from, rest);
@@ -351,7 +351,8 @@ TEST(forgetting_drops_everything)
 	assert_int_equal(post_forget(p.a.post, to_b), -ENOENT);
 	assert_int_equal(post_peer(p.a.post, to_b, &info), -ENOENT);
 	assert_int_equal(counters_of(p.a.post).retained_bytes, 0);
-	/* The dialer continues, and reconnects to the listener, which has forgotten it. */
+	/* The dialer still has its old session, which the restarted listener does not know. The
+	 * dialer must reconnect. */
 	send_text(p.b.post, p.to_a, "hello?", POST_RELIABLE);
 	PAIR_UNTIL(&p, p.a.seen.up == 2 && p.b.seen.restarted == 1);
 	assert_true(p.a.seen.peer != to_b);
@@ -408,7 +409,7 @@ TEST(only_left_over_sockets_are_replaced)
 	assert_int_equal(lstat(at.sun_path, &st), 0);
 	assert_true(S_ISREG(st.st_mode));
 	unlink(at.sun_path);
-	/* Makes a socket like that of a process that ended without removing it. */
+	/* Makes a socket file, as a process leaves it that was killed. */
 	fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	close(fd);
@@ -424,18 +425,18 @@ TEST(silence_ends_a_session)
 	struct post_options quick = {.silence_us = 2000000};
 	pair_open(&p, quick, quick);
 	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
-	/* Both ends send no messages, and keep-alive frames keep the session. */
+	/* Neither end sends messages. Keep-alive frames must keep the session. */
 	int64_t until = clock_monotonic_us() + 4500000;
 	while (clock_monotonic_us() < until)
 		pair_turn(&p);
 	assert_int_equal(p.a.seen.down + p.b.seen.down, 0);
-	/* End b stops running its loop. */
+	/* The loop of end b does not run. */
 	until = clock_monotonic_us() + TEST_PATIENCE_US;
 	while (p.a.seen.down == 0 && clock_monotonic_us() < until)
 		end_turn(&p.a);
 	assert_int_equal(p.a.seen.down, 1);
 	assert_int_equal(p.a.seen.reason, LINK_SILENT);
-	/* End b continues: its process is the same, and nothing was lost. */
+	/* The loop of end b runs again. Its process is the same, so no message may be lost. */
 	send_text(p.a.post, p.a.seen.peer, "while you were out", POST_RELIABLE);
 	PAIR_UNTIL(&p, p.a.seen.up == 2 && p.b.seen.data == 1);
 	assert_int_equal(p.a.seen.restarted + p.b.seen.restarted, 0);
@@ -493,7 +494,8 @@ TEST(an_absent_peer_costs_nothing)
 	end_free(&e);
 }
 
-/* Every finished transfer measures a busy link. Probes measure an idle link. */
+/* Every finished transfer must be reported, as a measurement of the busy link. Probes measure the
+ * idle link. */
 TEST(finished_transfers_are_reported)
 {
 	struct pair p;
@@ -510,7 +512,7 @@ TEST(finished_transfers_are_reported)
 	assert_int_equal(post_probe(p.b.post, p.to_a, false, clock_monotonic_us()), 0);
 	PAIR_UNTIL(&p, post_peer(p.b.post, p.to_a, &info) == 0 && info.round_trip_us > 0);
 	assert_true(info.least_round_trip_us > 0 && info.rto_us > info.round_trip_us);
-	assert_int_equal(p.a.seen.data, 0); /* probes are not delivered as messages */
+	assert_int_equal(p.a.seen.data, 0); /* a probe must not be delivered as a message */
 	assert_int_equal(info.delivery_bytes_per_s, 0);
 	assert_int_equal(post_transfer(p.b.post, &t), -EAGAIN);
 
@@ -523,7 +525,7 @@ TEST(finished_transfers_are_reported)
 	assert_int_equal(post_peer(p.b.post, p.to_a, &info), 0);
 	assert_true(info.delivery_bytes_per_s > 0);
 	assert_int_equal(info.under_way_bytes, 0);
-	for (unsigned seen = 0; seen != 3;) { /* one of each class, in any order */
+	for (unsigned seen = 0; seen != 3;) { /* one message of each class, in any order */
 		assert_int_equal(post_transfer(p.b.post, &t), 0);
 		assert_int_equal(t.peer, p.to_a);
 		assert_int_equal(t.bytes, sizeof(block));
@@ -544,9 +546,8 @@ static int lose_large(void *context, uint8_t *frame, size_t size)
 	return *(bool *)context && size > 1200 ? 0 : 1;
 }
 
-/* A network that loses full packets answers small probes. Only an answered large probe shows that
- * large messages pass again.
- */
+/* On a network that loses full packets, small probes are still answered. Only the answer to a large
+ * probe may show that large messages arrive again. */
 TEST(a_large_probe_shows_that_large_packets_pass)
 {
 	struct pair p;
@@ -568,7 +569,7 @@ TEST(a_large_probe_shows_that_large_packets_pass)
 	PAIR_UNTIL(&p, p.a.seen.data == 1);
 	assert_int_equal(post_probe(p.b.post, p.to_a, false, clock_monotonic_us()), 0);
 	PAIR_UNTIL(&p, post_peer(p.b.post, p.to_a, &info) == 0 && info.round_trip_us > 0);
-	/* The transfer counts as stalled although a small probe was answered. */
+	/* The transfer must count as stalled although a small probe was answered. */
 	assert_int_equal(info.stalled_us, queued_us);
 	assert_int_equal(info.large_passed_us, 0);
 	loses = false;
@@ -582,8 +583,8 @@ TEST(a_large_probe_shows_that_large_packets_pass)
 	pair_close(&p);
 }
 
-/* Small probes are sent for longer than a round trip after a large one, as on a doubted long link.
- * The answer to the large probe still counts. */
+/* After a large probe, many small probes are sent before its answer arrives, as on a long link that
+ * may be broken. The answer to the large probe must still count. */
 TEST(small_probes_do_not_displace_a_large_one)
 {
 	struct pair p;

@@ -27,7 +27,8 @@ TEST(a_providers_variables_are_read)
 	assert_true(look(vast, sizeof(vast), 9000, &m));
 	assert_string_equal(m.outside, "tcp://203.0.113.7:40003");
 	assert_false(look(vast, sizeof(vast), 9001, &m));
-	/* Ports that the provider's own programs use are taken only if they are asked for. */
+	/* A port that the provider's own programs use must be chosen only if the caller asks for
+	 * it. */
 	assert_true(look(runpod, sizeof(runpod), 0, &m));
 	assert_int_equal(m.inside, 10030);
 	assert_string_equal(m.outside, "tcp://203.0.113.9:10030");
@@ -36,7 +37,7 @@ TEST(a_providers_variables_are_read)
 	assert_int_equal(m.inside, 7703);
 	assert_string_equal(m.outside, "tcp://[::1]:7");
 	assert_false(look("", 0, 0, &m));
-	/* The last variable is not ended by NUL. */
+	/* A last variable without NUL at its end must not be read. */
 	assert_false(look("PUBLIC_IPADDR=1.2.3.4", 12, 0, &m));
 }
 
@@ -57,7 +58,8 @@ TEST(an_address_is_chosen_in_order)
 	assert_string_equal(r.inside, "");
 }
 
-/* Machines behind one outside address dial the inside ones, however the outside one is known. */
+/* Machines with the same public address must get the inside addresses, whether the public address
+ * was given by the operator or found. */
 TEST(a_given_address_keeps_the_inside_ones)
 {
 	char own[1][LINK_ADDRESS_SIZE];

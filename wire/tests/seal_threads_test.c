@@ -1,5 +1,5 @@
-/* Tests posts whose frames are sealed and opened by threads. Every message arrives once, whole and
- * in the order of its class, also while frames are corrupted, keys are replaced and peers are
+/* Tests posts whose frames are sealed and opened by threads. Every message must arrive once, whole
+ * and in the order of its class, even while frames are corrupted, keys are replaced and peers are
  * forgotten. Run it under ThreadSanitizer and AddressSanitizer. */
 #include "wire/post.h"
 
@@ -18,7 +18,8 @@
 
 static const struct post_options threads = {.seal_threads = 3, .piece_least_bytes = 16384};
 
-/* Number of the next message of each class. A message contains its number and its class. */
+/* Number of the next expected message of each class. A message contains its number and its
+ * class. */
 struct checks {
 	uint64_t next[POST_CLASSES];
 };
@@ -60,12 +61,13 @@ static void release_loan(void *context)
 {
 	struct loan_of *l = context;
 	l->loans->held--;
-	memset(l->data, 0xee, 4); /* a thread that still reads the loan would send wrong bytes */
+	/* If a thread still reads the loan, it now sends wrong bytes, and the receiver notices. */
+	memset(l->data, 0xee, 4);
 	free(l->data);
 	free(l);
 }
 
-/* Lends message `number` of a class, except for its first 16 bytes. */
+/* Sends message `number` of a class. Its first 16 bytes are copied, the others are lent. */
 static void lend(struct post *post, post_peer_id peer, struct loans *loans, uint64_t number,
 	uint64_t class)
 {
@@ -199,7 +201,8 @@ static void count_arrival(struct end *e, struct post_message *m)
 	}
 }
 
-/* A near peer has one connection for all, on which at most three chunks wait. */
+/* A peer on the same machine has one connection for all messages. The heartbeat must overtake at
+ * least one of the three tensors that were sent before it. */
 TEST(a_heartbeat_overtakes_large_tensors_on_one_connection)
 {
 	enum { TENSORS = 3 };
@@ -224,7 +227,7 @@ TEST(a_heartbeat_overtakes_large_tensors_on_one_connection)
 	pair_close(&p);
 }
 
-/* The peer is forgotten while threads work on its frames. */
+/* A peer is forgotten while threads work on its frames. Its loans must be released. */
 TEST(a_forgotten_peer_gives_every_loan_back)
 {
 	for (int turns = 0; turns < 12; turns++) {
@@ -243,7 +246,8 @@ TEST(a_forgotten_peer_gives_every_loan_back)
 	}
 }
 
-/* A new process answers at the other end, while frames for the previous process are in transit. */
+/* The listener's process is replaced while frames for the old process are with the threads. The new
+ * process must not get them. */
 TEST(a_restarted_listener_gets_no_frame_of_the_old_session)
 {
 	struct pair p;
@@ -265,10 +269,11 @@ TEST(a_restarted_listener_gets_no_frame_of_the_old_session)
 	pair_close(&p);
 }
 
-/* ---- the threads alone ---- */
+/* ---- the threads without a post ---- */
 
 struct work {
-	struct sealer_job job; /* must be the first member */
+	/* Must be the first member, because the test converts pointers to it. */
+	struct sealer_job job;
 	atomic_bool *may_end;
 	int runs;
 };

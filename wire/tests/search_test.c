@@ -21,7 +21,7 @@ int64_t skewed_clock_us(void);
 #undef getaddrinfo
 #undef clock_monotonic_us
 
-static _Atomic int64_t resolving_us; /* time of the name service by the search's clock */
+static _Atomic int64_t resolving_us; /* time that the name service takes, on the search's clock */
 static _Atomic int64_t skew_us;
 
 int slow_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
@@ -45,7 +45,7 @@ TEST(names_differ_from_numbers)
 	assert_false(search_is_name("tcp://[::1]:7700"));
 	assert_false(search_is_name("tcp://[fe80::1%eth0]:7700"));
 	assert_false(search_is_name("tcp://*:7700"));
-	/* mistakes that no name service can resolve */
+	/* mistakes in an address, which no name service can resolve */
 	assert_false(search_is_name("tcp://boss:77000"));
 	assert_false(search_is_name("tcp://boss:0"));
 	assert_false(search_is_name("tcp://boss:7700/"));
@@ -96,7 +96,7 @@ TEST(a_listener_is_found_or_the_cause_is_named)
 
 	snprintf(address, sizeof(address), "tcp://localhost:%u", port);
 	snprintf(expected, sizeof(expected), "tcp://127.0.0.1:%u", port);
-	/* localhost may first be ::1, where nothing listens */
+	/* localhost may mean ::1 first, where nothing listens */
 	assert_int_equal(wait_result(address, found, &why), 0);
 	assert_string_equal(found, expected);
 	close(fd);
@@ -109,8 +109,8 @@ TEST(a_listener_is_found_or_the_cause_is_named)
 	search_free(NULL);
 }
 
-/* Fills the listener's queue, so that it answers no further connection, like a firewall. Returns
- * the number of connections in held. */
+/* Fills the listener's queue. The listener then ignores further connections, as a firewall does.
+ * Returns the number of connections in held. */
 static size_t fill_queue(uint16_t port, int *held, size_t most)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET,
@@ -127,7 +127,8 @@ static size_t fill_queue(uint16_t port, int *held, size_t most)
 	return n;
 }
 
-/* The address is no name, so the cause is the name service only if it is slow. */
+/* An address that does not answer must be named as the cause. If the name service was slow, it must
+ * be named instead. */
 TEST(an_address_without_an_answer_is_named)
 {
 	char address[LINK_ADDRESS_SIZE], found[LINK_ADDRESS_SIZE];
@@ -139,7 +140,8 @@ TEST(an_address_without_an_answer_is_named)
 	snprintf(address, sizeof(address), "tcp://127.0.0.1:%u", port);
 	assert_int_equal(wait_result(address, found, &why), -EHOSTUNREACH);
 	assert_non_null(strstr(why.text, ": no answer"));
-	/* An address that had no time to answer is not blamed. */
+	/* The name service leaves the address too little time to answer, so the address must not be
+	 * blamed. */
 	resolving_us = (SEARCH_MOST_MS - ANSWER_MS + 100) * 1000;
 	assert_int_equal(wait_result(address, found, &why), -EHOSTUNREACH);
 	assert_non_null(strstr(why.text, "127.0.0.1: the name service "));
@@ -149,7 +151,7 @@ TEST(an_address_without_an_answer_is_named)
 	close(listener);
 }
 
-/* A peer behind a router has an inside and an outside address. */
+/* A peer behind a router has an inside and an outside address, which must be tried in turn. */
 TEST(several_addresses_are_tried_in_turn)
 {
 	char one[64], two[64], both[LINK_ADDRESS_SIZE], found[LINK_ADDRESS_SIZE];
@@ -163,7 +165,8 @@ TEST(several_addresses_are_tried_in_turn)
 	assert_true(search_is_name(both));
 	assert_int_equal(wait_result(both, found, &why), 0);
 	assert_string_equal(found, one);
-	/* The listener at the first address is not the peer, so it is tried last. */
+	/* The listener at the first address was not the peer, so this address must be tried
+	 * last. */
 	assert_int_equal(wait_search(search_new(both, one), found, &why), 0);
 	assert_string_equal(found, two);
 	close(closed);
@@ -176,8 +179,8 @@ TEST(several_addresses_are_tried_in_turn)
 	assert_null(search_new("ipc:///tmp/x", ""));
 }
 
-/* A listener that never answers, such as a tunnel without its other end, is named as the trouble.
- * The test's clock runs faster for the link than for the search. */
+/* A listener that accepts connections and never answers, such as a tunnel without its other end,
+ * must be named as the trouble. The link's clock runs faster than the search's in this test. */
 TEST(a_listener_that_does_not_answer_is_named)
 {
 	struct keys_identity *id = NULL;

@@ -1,5 +1,5 @@
-/* Tests the limits of a session's keys: they are never exceeded, and the dialer asks for new keys
- * once and in time. Two links run with a clock that the test moves. */
+/* Tests the limits of a session's keys. No limit may ever be exceeded, and the dialer must ask for
+ * new keys once and in time. Two links run with a clock that the test moves. */
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -24,7 +24,8 @@ struct two {
 	struct link_hook hook;
 	char address[LINK_ADDRESS_SIZE];
 	int64_t now_us;
-	unsigned hellos;               /* HELLOs that the dialer has sent since the session began */
+	/* Number of HELLOs that the dialer has sent since the last session began. */
+	unsigned hellos;
 };
 
 static int count_hellos(void *context, uint8_t *frame, size_t size)
@@ -134,7 +135,7 @@ static int try_to_send(struct two *t, struct side *s)
 	return link_send(s->link, s->session, 0, content, 4, t->now_us);
 }
 
-/* Sends in both directions, and waits long enough for any message that is still to arrive. */
+/* Sends messages in both directions and waits until all have arrived. */
 static void send_in_both_directions(struct two *t)
 {
 	unsigned heard = t->listener.data, answered = t->dialer.data;
@@ -153,13 +154,12 @@ static void meet(struct two *t)
 	dials(t);
 	UNTIL(t, t->dialer.up == 1 && t->listener.up == 1);
 	t->now_us += LATER_US;
-	/* Counts from 0, because the dialer may have sent several HELLOs before it was
-	 * connected. */
+	/* Counts HELLOs from here on: the dialer may have sent several before it was connected. */
 	t->hellos = 0;
 }
 
-/* Checks that new keys are in use for the `times`-th time since the first session, and that each
- * was requested once. */
+/* Checks that keys were replaced `times` times since the first session, and requested once each
+ * time. */
 static void expect_renewed(struct two *t, unsigned times)
 {
 	UNTIL(t, t->dialer.up == 1 + times && t->listener.up == 1 + times);
@@ -172,8 +172,8 @@ static void expect_renewed(struct two *t, unsigned times)
 	assert_true(session_of(&t->dialer)->sent_bytes < 1000);
 }
 
-/* Checks that no new keys are requested just below half of the limit, and that the next messages,
- * which exceed it, request them. */
+/* Checks that no keys are requested just below half of the limit. The next messages exceed the half
+ * and must request them. */
 static void expect_renewed_beyond_half(struct two *t, unsigned times)
 {
 	send_in_both_directions(t);
@@ -194,7 +194,8 @@ TEST(half_used_keys_are_replaced)
 	end(&t);
 }
 
-/* A listener cannot request new keys, so the dialer also counts the frames that it receives. */
+/* Received frames must count too, because a listener cannot request new keys for the frames that it
+ * sends. */
 TEST(frames_that_arrive_count_too)
 {
 	struct two t;
@@ -221,8 +222,8 @@ TEST(used_up_keys_seal_nothing)
 	end(&t);
 }
 
-/* Every frame beyond half of the limit requests new keys again, but the handshake under way
- * continues. */
+/* Beyond half of the limit, every frame asks for new keys. A handshake under way must not start
+ * again. */
 TEST(a_request_is_not_repeated)
 {
 	struct two t;
@@ -259,7 +260,7 @@ TEST(a_refused_dialer_waits)
 	end(&t);
 }
 
-/* A dialer that finds no listener sends its HELLO as soon as it is connected, and does not wait for
+/* If nobody listens, the dialer must send its HELLO as soon as it is connected, without waiting for
  * its timer. */
 TEST(a_dialer_that_found_nobody_asks_once_connected)
 {

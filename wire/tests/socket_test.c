@@ -1,4 +1,5 @@
-/* Tests a dialer against a simulated listener, a TCP socket that speaks nanomsg's protocol. */
+/* Tests a dialer against a simulated listener: a TCP socket on which the test speaks nanomsg's
+ * protocol. */
 #include "wire/sessions/socket.h"
 
 #include <arpa/inet.h>
@@ -47,7 +48,7 @@ static bool readable(int fd, int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
-/* Gives a connection on which both ends have sent nanomsg's header. */
+/* Accepts a connection and exchanges nanomsg's greetings on it. */
 static int answer(int listener)
 {
 	unsigned char head[HEAD];
@@ -76,7 +77,7 @@ static void send_messages(int fd, int n)
 	assert_true(try_to_send(fd, n));
 }
 
-/* Waits until a frame arrives over a new connection. Returns the number of connections opened. */
+/* Accepts connections until a frame arrives on one. Returns the number of connections. */
 static int wait_for_frame(struct socket *s, int listener)
 {
 	unsigned char bytes[MESSAGE];
@@ -107,7 +108,8 @@ static int wait_for_frame(struct socket *s, int listener)
 	return tries;
 }
 
-/* Unread bytes of the first connection do not count as bytes of the second. */
+/* The first connection ends with unread bytes. They must not count as bytes of the second
+ * connection. */
 static void unread_bytes_of_one_connection_do_not_end_another(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
@@ -125,7 +127,7 @@ static void unread_bytes_of_one_connection_do_not_end_another(void **state)
 	close(listener);
 }
 
-/* A connection that was lost and has returned is not redialed. */
+/* A connection that broke and was restored must not be redialed. */
 static void a_connection_that_returned_is_not_redialed(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
@@ -139,7 +141,8 @@ static void a_connection_that_returned_is_not_redialed(void **state)
 	fd = answer(listener);
 	for (int i = 0; i < 50; i++) {
 		socket_repair(&s, clock_monotonic_us());
-		assert_false(readable(fd, 10)); /* the connection is neither closed nor used yet */
+		/* The connection stays open, and no frame was sent on it. */
+		assert_false(readable(fd, 10));
 	}
 	close(fd);
 	assert_int_equal(wait_for_frame(&s, listener), 1);
@@ -148,7 +151,7 @@ static void a_connection_that_returned_is_not_redialed(void **state)
 }
 
 /* A tunnel accepts every connection and closes it, because nothing listens at its other end. The
- * dialer pauses, and dials again after the pause. */
+ * dialer must pause before it dials again. */
 static void a_listener_that_closes_everything_is_dialed_after_pauses(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
@@ -158,7 +161,7 @@ static void a_listener_that_closes_everything_is_dialed_after_pauses(void **stat
 
 	(void)state;
 	assert_int_equal(socket_dial(&s, address, 1, false, 1 << 16, NULL), 0);
-	/* The test's clock stands still, so a pause does not end. */
+	/* The test's clock stands still, so the pause does not end. */
 	while (readable(listener, 1000)) {
 		close(accept(listener, NULL, NULL));
 		assert_true(++tries < 20);
@@ -172,7 +175,7 @@ static void a_listener_that_closes_everything_is_dialed_after_pauses(void **stat
 	close(listener);
 }
 
-/* Returns true if the buffers of this process's connections to that port have a fixed size. */
+/* Returns true if this process's connections to the address have buffers of fixed size. */
 static int fixed_buffers(const char *address, int option)
 {
 	const int port = atoi(strrchr(address, ':') + 1);
@@ -191,8 +194,8 @@ static int fixed_buffers(const char *address, int option)
 	return fixed;
 }
 
-/* The kernel chooses the size of buffers, which grow with the delay, for connections to other
- * machines. */
+/* For connections to other machines, the kernel must choose the buffer sizes, because they must
+ * grow with the link's delay. */
 static void buffers_to_other_machines_follow_the_link(void **state)
 {
 	char address[LINK_ADDRESS_SIZE], far[LINK_ADDRESS_SIZE];
@@ -203,7 +206,7 @@ static void buffers_to_other_machines_follow_the_link(void **state)
 	(void)state;
 	assert_true(socket_is_near(address));
 	if (getsockopt(listener, SOL_SOCKET, SO_BUF_LOCK, &locked, &size) < 0)
-		skip(); /* before Linux 5.14 the kernel cannot tell */
+		skip(); /* before Linux 5.14 the kernel does not tell if a size is fixed */
 	assert_int_equal(socket_dial(&s, address, 1, false, 1 << 16, NULL), 0);
 	fds[0] = answer(listener);
 	assert_int_equal(fixed_buffers(address, SOCK_SNDBUF_LOCK), 1);
@@ -225,8 +228,8 @@ static void buffers_to_other_machines_follow_the_link(void **state)
 	close(listener);
 }
 
-/* One of several connections breaks again and again. Frames on the other connections must not hide
- * this. */
+/* One of several connections breaks again and again. The dialer must notice this although frames
+ * arrive on the others. */
 static void a_broken_connection_of_several_is_redialed(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
@@ -238,7 +241,7 @@ static void a_broken_connection_of_several_is_redialed(void **state)
 	assert_int_equal(socket_dial(&s, address, 3, false, 1 << 16, NULL), 0);
 	for (int i = 0; i < 3; i++)
 		fds[i] = answer(listener);
-	/* The first connection ends again and again, while frames arrive on the second. */
+	/* Ends the first connection again and again, and sends frames on the second. */
 	while (ended < 20 && s.broken_accepted == 0 && clock_monotonic_us() < give_up) {
 		struct socket_route route;
 		uint8_t *frame;
@@ -253,7 +256,7 @@ static void a_broken_connection_of_several_is_redialed(void **state)
 		socket_repair(&s, now += 100000);
 		ended++;
 	}
-	/* All connections were closed and dialed again. */
+	/* The dialer must have closed and redialed all connections. */
 	assert_true(readable(fds[2], 10000));
 	assert_true(ended < 20);
 	socket_close(&s);
@@ -262,7 +265,7 @@ static void a_broken_connection_of_several_is_redialed(void **state)
 	close(listener);
 }
 
-/* While a test holds the gate, nanomsg's thread does no more work. */
+/* While the test holds this lock, nanomsg's thread does nothing. */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 
 /* Replaces the C library's epoll_wait, in which nanomsg's thread waits. */
@@ -298,7 +301,7 @@ static void take_of_size(int fd, size_t size)
 	assert_int_equal(bytes[all - 1], 5);
 }
 
-/* The caller's thread passes only small frames to the kernel. */
+/* The caller's thread must pass only small frames to the kernel itself. */
 static void a_large_frame_is_sent_by_nanomsgs_thread(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
@@ -321,8 +324,8 @@ static void a_large_frame_is_sent_by_nanomsgs_thread(void **state)
 	close(listener);
 }
 
-/* A large frame that the kernel already has is not copied by the caller that takes the frame before
- * it. */
+/* When the caller takes a frame, it must not also copy the next frame, which is large and already
+ * in the kernel. nanomsg's thread must do this. */
 static void a_large_frame_is_received_by_nanomsgs_thread(void **state)
 {
 	static const unsigned char head[HEAD + WORD] = {
@@ -358,7 +361,7 @@ static void a_large_frame_is_received_by_nanomsgs_thread(void **state)
 	close(listener);
 }
 
-/* Opens n connections that send only nanomsg's header. */
+/* Opens n connections that send nanomsg's greeting and nothing else. */
 static void come_and_say_nothing(const char *address, int *fds, int n)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -380,8 +383,8 @@ static uint64_t connections_of(const struct socket *s)
 	return now;
 }
 
-/* Runs in a process of its own, all of whose connections are taken by strangers. Exit status 0: the
- * process can still open files and dial. */
+/* The listener of strangers_leave_room, in a process of its own. Exit status 0: although strangers
+ * took all its connections, it could open files and dial. */
 static int serve_strangers(int tell, int all_here)
 {
 	const struct rlimit few = {.rlim_cur = 256, .rlim_max = 256};
@@ -397,8 +400,8 @@ static int serve_strangers(int tell, int all_here)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	assert_int_equal(socket_listen(&s, "tcp://127.0.0.1:0", bound, 1 << 16, NULL), 0);
 	assert_int_equal(write(tell, bound, sizeof(bound)), sizeof(bound));
-	/* As many strangers are connected as the limit allows. Descriptors are left for everything
-	 * else. */
+	/* As many strangers are connected as the limit allows. The process must still be able to
+	 * open files. */
 	assert_int_equal(read(all_here, &go, 1), 1);
 	while (connections_of(&s) < accept_most() - 32)
 		poll(NULL, 0, 1);
@@ -409,13 +412,13 @@ static int serve_strangers(int tell, int all_here)
 	}
 	for (int i = 0; i < 40; i++)
 		close(reserve[i]);
-	/* Connections that received something within silent_ms stay, and silent ones are ended. */
+	/* Only connections that received nothing for silent_ms may be ended. */
 	if (socket_end_silent(&s, 3600000) != 0)
 		return 2;
 	while (connections_of(&s) > accept_most() / 2)
 		if (socket_end_silent(&s, 1) == 0)
 			poll(NULL, 0, 1);
-	/* A new peer can then connect. */
+	/* A new peer must now be able to connect. */
 	assert_int_equal(socket_dial(&peer, bound, 1, false, 1 << 16, NULL), 0);
 	do {
 		frame = socket_frame(CONTENT);
@@ -427,8 +430,8 @@ static int serve_strangers(int tell, int all_here)
 	return 0;
 }
 
-/* However many strangers connect, they occupy neither all descriptors nor all places for
- * connections. */
+/* However many strangers connect, descriptors must remain for files, and a new peer must be able to
+ * connect. */
 static void strangers_leave_room(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
@@ -458,7 +461,7 @@ static void strangers_leave_room(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* runs first, because it forks and nanomsg does not survive a fork */
+		/* must be the first test: it forks, and nanomsg does not survive a fork */
 		cmocka_unit_test(strangers_leave_room),
 		cmocka_unit_test(unread_bytes_of_one_connection_do_not_end_another),
 		cmocka_unit_test(a_connection_that_returned_is_not_redialed),

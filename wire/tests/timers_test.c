@@ -1,4 +1,4 @@
-/* Tests the earliest of many timers against a search through all of them. */
+/* Compares the earliest of many timers with the result of a linear search. */
 #include "base/rng.h"
 #include "base/tests/test.h"
 #include "wire/delivery/timers.h"

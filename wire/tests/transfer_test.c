@@ -1,5 +1,5 @@
-/* Tests that a file arrives whole over a channel that loses and repeats messages and restarts. A
- * file that cannot be transferred is refused, and no part of it stays. */
+/* Tests that a file arrives whole although messages are lost and repeated, and the sender restarts.
+ * A file that cannot be transferred must be refused, and no part of it may stay. */
 #include "wire/transfer.h"
 
 #include <stdio.h>
@@ -117,8 +117,8 @@ FIXTURE_TEST(a_file_arrives_in_parts)
 	assert_true(most > 1 && most <= 16);
 }
 
-/* A third of the answers is lost. One time all requests under way are lost, as when the sender
- * restarts. */
+/* A third of the answers is lost. Once, all requests under way are lost, as if the sender had
+ * restarted. */
 FIXTURE_TEST(lost_parts_are_requested_again)
 {
 	struct channel *c = *state;
@@ -171,7 +171,7 @@ FIXTURE_TEST(a_file_that_changes_is_refused)
 	assert_int_not_equal(access(c->to, F_OK), 0);
 }
 
-/* Parts beyond the size that the sender has announced, or out of order, are ignored or refused. */
+/* A part beyond the announced size, or out of order, must be ignored or refused. */
 FIXTURE_TEST(parts_of_another_size_or_order_change_nothing)
 {
 	struct channel *c = *state;
@@ -194,7 +194,8 @@ FIXTURE_TEST(parts_of_another_size_or_order_change_nothing)
 	free(body);
 }
 
-/* A corpus that an earlier process has fetched is not sent again, unless it has changed. */
+/* A corpus file that an earlier process has fetched must not be sent again, unless it has
+ * changed. */
 FIXTURE_TEST(a_corpus_is_fetched_once)
 {
 	struct channel *c = *state;
