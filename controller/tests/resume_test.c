@@ -248,6 +248,27 @@ FIXTURE_TEST(the_command_line_overrides_recorded_settings)
 	free(text);
 }
 
+/* Stores the options `kept` with `was` replaced by `is`. */
+static void store_options(struct controller *c, const char *was, const char *is)
+{
+	const char *at = strstr(kept, was);
+	char text[1024];
+
+	assert_non_null(at);
+	snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - kept), kept, is, at + strlen(was));
+	assert_int_equal(store_set(c->run.record.store, "options", text, NULL), 0);
+}
+
+FIXTURE_TEST(a_record_without_the_least_number_of_agents_is_resumed)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+
+	store_options(c, "\"least_agents\":3,", "");
+	assert_int_equal(resume_options_again(&c->run, NULL), 0);
+	assert_int_equal(c->run.options.skip, 2);
+	assert_int_equal(c->run.options.cluster.least_agents, 0);
+}
+
 /* In each case one value in the record is impossible or missing. The controller refuses each of
  * these records. */
 FIXTURE_TEST(damaged_settings_are_refused)
@@ -272,13 +293,7 @@ FIXTURE_TEST(damaged_settings_are_refused)
 	struct error err;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		const char *at = strstr(kept, bad[i][0]);
-		char text[1024];
-
-		assert_non_null(at);
-		snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - kept), kept, bad[i][1],
-			 at + strlen(bad[i][0]));
-		assert_int_equal(store_set(c->run.record.store, "options", text, NULL), 0);
+		store_options(c, bad[i][0], bad[i][1]);
 		c->run.options.skip = 5;
 		assert_int_equal(resume_options_again(&c->run, &err), -EINVAL);
 		assert_non_null(strstr(err.text, "options of the run are damaged"));
