@@ -127,8 +127,10 @@ static int set_order(struct run *run, const struct recut_order *o, struct error 
 	free(text);
 	if (rc == 0)
 		rc = recut_files_forget(run, err);
-	if (rc == 0)
+	if (rc == 0) {
 		run->wanted.recut.is_ordered = o != NULL;
+		run->wanted.recut.is_stale = run->wanted.recut.cutting != NULL;
+	}
 	return rc;
 }
 
@@ -271,6 +273,16 @@ static void begin_cut(struct run *run)
 	free(o);
 }
 
+/* Drops what a thread has cut for an order that has changed, once the thread is done. */
+static void drop_stale(struct recut *r)
+{
+	if (!r->cutting || !r->is_stale || !recut_cutting_is_done(r->cutting))
+		return;
+	recut_cutting_drop(r->cutting);
+	r->cutting = NULL;
+	r->is_stale = false;
+}
+
 /* Takes the files of the thread, and lets the controller begin again with them. */
 static void end_cut(struct run *run)
 {
@@ -291,14 +303,16 @@ static void end_cut(struct run *run)
 bool recut_turn(struct backups *backups)
 {
 	struct run *run = backups->run;
+	struct recut *r = &run->wanted.recut;
 
-	if (!run->wanted.recut.is_ordered || run->wanted.pause || run->committed == 0 ||
+	drop_stale(r);
+	if (!r->is_ordered || run->wanted.pause || run->committed == 0 ||
 	    run->ending.stopping || run_is_done(run))
 		return false;
-	if (run->wanted.recut.cutting) {
-		if (recut_cutting_is_done(run->wanted.recut.cutting))
+	if (r->cutting) {
+		if (!r->is_stale && recut_cutting_is_done(r->cutting))
 			end_cut(run);
-		return run->wanted.recut.is_ordered;
+		return r->is_ordered;
 	}
 	switch (checkpoint_now(backups)) {
 	case CHECKPOINT_WAITS:
@@ -317,6 +331,6 @@ bool recut_turn(struct backups *backups)
 		return false;
 	default:
 		begin_cut(run);
-		return run->wanted.recut.is_ordered;
+		return r->is_ordered;
 	}
 }

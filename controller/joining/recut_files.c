@@ -181,8 +181,20 @@ int recut_cutting_take(struct recut_cutting *c, const struct run *run, struct er
 		*err = c->err;
 	else
 		rc = record_files(c, run, err);
-	recut_cutting_free(c);
+	if (rc == 0)
+		recut_cutting_free(c);
+	else
+		recut_cutting_drop(c);
 	return rc;
+}
+
+void recut_cutting_drop(struct recut_cutting *c)
+{
+	char aside[PATH];
+
+	name_aside(aside, c->run_dir, c->record.n_parts - 1);
+	recut_cutting_free(c); /* the thread has ended before its files are removed */
+	file_remove_folder(aside);
 }
 
 /* Returns the entry, which the caller frees; NULL: there is none, or it is damaged. */

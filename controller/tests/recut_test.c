@@ -3,12 +3,19 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/rng.h"
 #include "base/tests/test.h"
 #include "controller/joining/recut.h"
+#include "controller/joining/recut_files.h"
 #include "controller/joining/recut_nodes.h"
 #include "controller/joining/recut_order.h"
+#include "controller/joining/recut_record.h"
+#include "controller/members/saved_state.h"
+#include "controller/run/outcome.h"
+#include "controller/run/settings.h"
 #include "controller/tests/under_way.h"
 #include "model/cut.h"
 
@@ -178,6 +185,90 @@ TEST(a_damaged_order_is_refused)
 	free(read);
 }
 
+/* A node still writes its checkpoint of the first iteration. */
+static void a_node_saves(struct controller *c)
+{
+	c->run.options.limits.overdue_us = SECOND;
+	c->backups.saving.iteration = c->members.list[0].checkpoint.saving = 1;
+	c->backups.saving.asked_us = c->run.now_us;
+}
+
+/* Commits the first iteration. The record then has all that a change of stages reads. */
+static void commit(struct controller *c)
+{
+	char *options = resume_options(&c->run);
+
+	under_way_all_is_done(c);
+	under_way_all_tell_their_sums(c);
+	assert_int_equal(resume_save(&c->members), 0);
+	assert_int_equal(store_set(c->run.record.store, "options", options, NULL), 0);
+	free(options);
+}
+
+static void make_part(const struct controller *c, char path[128])
+{
+	snprintf(path, 128, "%s/recut", c->run.options.run_dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	strcat(path, "/1");
+	assert_int_equal(mkdir(path, 0700), 0);
+}
+
+/* The thread fails, because the run has no checkpoint. */
+static void start_cutting(struct controller *c)
+{
+	struct recut_record r = { .after = c->run.committed, .n_parts = 2 };
+	struct recut *recut = &c->run.wanted.recut;
+	struct error err;
+
+	cut(&r.model, "5,7");
+	assert_int_equal(recut_cutting_start(&c->run, &r, &recut->cutting, &err), 0);
+	while (!recut_cutting_is_done(recut->cutting))
+		usleep(1000);
+}
+
+static void order(struct controller *c, const char *layers)
+{
+	struct recut_order *o = calloc(1, sizeof(*o));
+	struct outcome outcome;
+	struct error err;
+
+	assert_int_equal(stage_layers_parse(&o->layers, "cut", layers, &err), 0);
+	recut_command(&c->run, o, &outcome);
+	if (outcome.status != 0)
+		fail_msg("%s", outcome.text);
+	free(o);
+}
+
+/* Files that a thread has cut are removed once the order has changed. The result of that thread,
+ * here a failure, does not concern the new order. */
+TEST_WITH(files_of_an_earlier_order_are_dropped, under_way_begin, under_way_end)
+{
+	struct controller *c = *state;
+	struct recut *recut = &c->run.wanted.recut;
+	char path[128];
+
+	commit(c);
+	make_part(c, path);
+	order(c, "5,7");
+	start_cutting(c);
+	order(c, "7,5");
+	a_node_saves(c);
+	assert_true(recut_turn(&c->backups));
+	assert_true(recut->is_ordered);
+	assert_null(recut->cutting);
+	assert_int_equal(access(path, F_OK), -1);
+	start_cutting(c);
+	order(c, "6,6");
+	assert_false(recut_turn(&c->backups));
+	assert_null(recut->cutting);
+	assert_false(recut->is_ordered || recut->is_stale);
+	/* the order stands, so its failure counts */
+	order(c, "5,7");
+	start_cutting(c);
+	assert_false(recut_turn(&c->backups));
+	assert_false(recut->is_ordered);
+}
+
 /* The controller that begins again does not know of a pause. */
 TEST_WITH(a_pause_outlasts_an_order, under_way_begin, under_way_end)
 {
@@ -186,9 +277,7 @@ TEST_WITH(a_pause_outlasts_an_order, under_way_begin, under_way_end)
 	c->run.committed = 1;
 	c->run.phase = PHASE_PAUSED;
 	c->run.wanted.recut.is_ordered = c->run.wanted.pause = c->run.wanted.step = true;
-	c->run.options.limits.overdue_us = SECOND;
-	c->backups.saving.iteration = c->members.list[0].checkpoint.saving = 1;
-	c->backups.saving.asked_us = c->run.now_us;
+	a_node_saves(c);
 	assert_false(recut_turn(&c->backups));
 	c->run.wanted.step = false;
 	assert_false(recut_turn(&c->backups));
