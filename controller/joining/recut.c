@@ -72,6 +72,7 @@ static int record(const struct run *run, const struct recut_record *r,
 		{ "options", r->options_text },
 		{ RUN_PARTS_KEY, r->parts_text },
 		{ RECUT_ORDER_KEY, NULL },
+		{ RECUT_FILES_KEY, NULL },
 	};
 	struct store_recut change = { .id = run->id,
 				      .model = r->model_text,
@@ -109,8 +110,6 @@ static int cut(struct run *run, const struct recut_record *r, struct error *err)
 	}
 	if (rc == 0)
 		rc = record(run, r, &files, err);
-	if (rc == 0)
-		rc = recut_files_forget(run, err);
 	if (rc == 0)
 		run->wanted.recut.is_done = true;
 	return rc ? rc : recut_files_settle(run, err);

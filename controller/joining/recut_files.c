@@ -26,8 +26,6 @@
 #include "model/files/run_parts.h"
 #include "store/store.h"
 
-#define FILES_KEY "recut_files"
-
 enum { PATH = 4096 };
 
 static void name_aside(char path[PATH], const char *run_dir, size_t part)
@@ -165,7 +163,7 @@ static int record_files(const struct recut_cutting *c, const struct run *run, st
 			 bytes);
 	text = root ? json_dumps(root, JSON_COMPACT) : NULL;
 	json_decref(root);
-	rc = text ? store_set(run->record.store, FILES_KEY, text, err)
+	rc = text ? store_set(run->record.store, RECUT_FILES_KEY, text, err)
 		  : error_set(err, -ENOMEM, "out of memory");
 	free(text);
 	return rc;
@@ -204,7 +202,7 @@ static json_t *read_entry(const struct run *run)
 	char *text;
 	json_t *root;
 
-	if (store_get(run->record.store, FILES_KEY, &text, &ignored) != 0)
+	if (store_get(run->record.store, RECUT_FILES_KEY, &text, &ignored) != 0)
 		return NULL;
 	root = json_loads(text, 0, NULL);
 	free(text);
@@ -248,7 +246,7 @@ bool recut_files_find(const struct run *run, const struct recut_record *r, struc
 
 int recut_files_forget(const struct run *run, struct error *err)
 {
-	return store_set(run->record.store, FILES_KEY, NULL, err);
+	return store_set(run->record.store, RECUT_FILES_KEY, NULL, err);
 }
 
 /* ---- the newest part ---- */

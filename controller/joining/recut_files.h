@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "base/route.h"
 
+#define RECUT_FILES_KEY "recut_files"
+
 struct recut_cutting; /* opaque: a thread that cuts */
 struct recut_record;
 struct run;
@@ -38,7 +40,7 @@ void recut_cutting_drop(struct recut_cutting *c);
 void recut_cutting_free(struct recut_cutting *c);
 /* Reads the files that a thread has cut for this change. Returns false if there are none. */
 bool recut_files_find(const struct run *run, const struct recut_record *r, struct recut_files *out);
-/* Forgets these files. */
+/* Forgets these files. The transaction that records the new stages forgets them too. */
 int recut_files_forget(const struct run *run, struct error *err);
 /* Moves the files of the newest part to their folder, unless that has been done. Removes all files
  * of other changes, except those that a thread has cut. */
