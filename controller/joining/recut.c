@@ -147,15 +147,19 @@ static int read_order(const struct run *run, struct recut_order *out, struct err
 	return rc;
 }
 
-/* Takes the order from the command line. Returns 1 if the run has the ordered stages already. */
+/* Takes the order from the command line. Returns 1 if the run has the ordered stages already. A
+ * recorded order is then taken back. */
 static int take_options(struct run *run, const struct recut_order *o, struct error *err)
 {
 	struct recut_record r;
-	int rc = recut_record_make(&r, run->record.store, o, "--cut", err);
+	int rc = recut_record_make(&r, run->record.store, o, "--cut", err), set;
 
+	if (rc < 0)
+		return rc;
 	if (rc == 0)
 		recut_record_free(&r);
-	return rc == 0 ? set_order(run, o, err) : rc;
+	set = set_order(run, rc == 0 ? o : NULL, err);
+	return set ? set : rc;
 }
 
 /* Drops an order that cannot be carried out. The run continues with its present stages. */

@@ -269,6 +269,24 @@ TEST_WITH(files_of_an_earlier_order_are_dropped, under_way_begin, under_way_end)
 	assert_false(recut->is_ordered);
 }
 
+/* The command line of a resumed run gives the present stages. */
+TEST_WITH(a_resume_with_the_present_stages_takes_an_order_back, under_way_begin, under_way_end)
+{
+	struct controller *c = *state;
+	struct options *o = &c->run.options;
+	struct error err;
+	char *text;
+
+	commit(c);
+	order(c, "5,7");
+	assert_int_equal(store_get(c->run.record.store, RECUT_ORDER_KEY, &text, NULL), 0);
+	free(text);
+	assert_int_equal(stage_layers_parse(&o->training.cut, "--cut", "6,6", &err), 0);
+	assert_int_equal(recut_begin(&c->run, &err), 0);
+	assert_int_equal(store_get(c->run.record.store, RECUT_ORDER_KEY, &text, NULL), -ENOENT);
+	assert_false(c->run.wanted.recut.is_ordered);
+}
+
 /* The controller that begins again does not know of a pause. */
 TEST_WITH(a_pause_outlasts_an_order, under_way_begin, under_way_end)
 {
