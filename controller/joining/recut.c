@@ -15,6 +15,7 @@
 #include "controller/joining/recut_files.h"
 #include "controller/joining/recut_order.h"
 #include "controller/joining/recut_record.h"
+#include "controller/members/member_record.h"
 #include "controller/run/journal.h"
 #include "controller/run/outcome.h"
 #include "controller/run/record.h"
@@ -286,20 +287,23 @@ static void drop_stale(struct recut *r)
 	r->is_stale = false;
 }
 
-/* Takes the files of the thread, and lets the controller begin again with them. */
-static void end_cut(struct run *run)
+/* Takes the files of the thread, and lets the controller begin again with them. The event `device`
+ * of the last commit is written here, because the next controller does not have its reports. */
+static void end_cut(struct backups *backups)
 {
-	struct recut_cutting *c = run->wanted.recut.cutting;
+	struct run *run = backups->run;
 	struct error err = { "" };
-	int rc = recut_cutting_take(c, run, &err);
+	int rc = recut_cutting_take(run->wanted.recut.cutting, run, &err);
 
 	run->wanted.recut.cutting = NULL;
 	if (rc == -ESTALE) /* the next turn saves the present commit */
 		return;
-	if (rc != 0)
+	if (rc != 0) {
 		stay(run, err.text);
-	else
-		run->ending.restarts = true;
+		return;
+	}
+	record_devices_event(backups->members);
+	run->ending.restarts = true;
 }
 
 /* In a pause the operator may still change the order, or take it back. */
@@ -314,7 +318,7 @@ bool recut_turn(struct backups *backups)
 		return false;
 	if (r->cutting) {
 		if (!r->is_stale && recut_cutting_is_done(r->cutting))
-			end_cut(run);
+			end_cut(backups);
 		return r->is_ordered;
 	}
 	switch (checkpoint_now(backups)) {
