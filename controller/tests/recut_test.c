@@ -1,5 +1,5 @@
-/* recut_test.c - orders of other stages: how nodes are assigned to these stages, and the order in
- * the record. */
+/* recut_test.c - orders of other stages: how nodes are assigned to these stages, the order in the
+ * record, what becomes of files that were cut for it, and its preview. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +14,7 @@
 #include "controller/joining/recut_order.h"
 #include "controller/joining/recut_record.h"
 #include "controller/members/saved_state.h"
+#include "controller/operator/cut_preview.h"
 #include "controller/run/outcome.h"
 #include "controller/run/settings.h"
 #include "controller/tests/under_way.h"
@@ -302,4 +303,70 @@ TEST_WITH(a_pause_outlasts_an_order, under_way_begin, under_way_end)
 	c->run.wanted.pause = false;
 	/* the next iteration waits until the checkpoint is written */
 	assert_true(recut_turn(&c->backups));
+}
+
+static struct console *attach(struct controller *c)
+{
+	struct stream *stream = &c->run.stream;
+
+	stream->consoles = calloc(1, sizeof(*stream->consoles));
+	assert_non_null(stream->consoles);
+	stream->n_consoles = 1;
+	stream->consoles[0].peer = 99;
+	return &stream->consoles[0];
+}
+
+/* Describes what a comparison of stages reads: the model and the nodes' devices. */
+static void describe(struct controller *c)
+{
+	struct training *t = &c->run.training;
+
+	cut(&t->model, "6,6");
+	assert_int_equal(model_preset("tiny", &(struct model_config){ 0 }, &t->hyper, NULL), 0);
+	c->run.wanted.formats = (struct tensor_formats){ FORMAT_FP32, FORMAT_FP32 };
+	for (int i = 0; i < NODES; i++)
+		strcpy(c->members.list[i].hello.device, "cpu");
+}
+
+static void ask_preview(struct controller *c, uint64_t id, const char *layers)
+{
+	struct msg_command m = { .id = id, .verb = COMMAND_CUT };
+
+	snprintf(m.text, sizeof(m.text), "preview %s", layers);
+	cut_preview_ask(&c->operators, &c->run.stream.consoles[0], &m);
+}
+
+/* Waits for the answer. The sequence number counts the messages to the console. */
+static void wait_for_answer(struct controller *c, uint64_t sequence)
+{
+	for (int i = 0; i < 30000 && c->run.stream.consoles[0].sequence < sequence; i++) {
+		cut_preview_turn(&c->operators);
+		usleep(1000);
+	}
+	assert_int_equal(c->run.stream.consoles[0].sequence, sequence);
+}
+
+/* The second of three requests is refused at once, and the other two are simulated. */
+TEST_WITH(the_newest_preview_waits_for_the_first, under_way_begin, under_way_end)
+{
+	struct controller *c = *state;
+	const struct cut_preview *p = &c->operators.cut;
+	const struct console *console = attach(c);
+
+	commit(c);
+	describe(c);
+	ask_preview(c, 1, "5,7");
+	assert_non_null(p->comparison);
+	ask_preview(c, 2, "7,5");
+	assert_int_equal(console->sequence, 0);
+	ask_preview(c, 3, "4,8");
+	assert_int_equal(console->sequence, 1);
+	assert_int_equal(p->command, 1);
+	wait_for_answer(c, 2);
+	assert_non_null(p->comparison);
+	assert_int_equal(p->command, 3);
+	assert_non_null(strstr(p->text, "-> 4,8;"));
+	wait_for_answer(c, 3);
+	assert_null(p->comparison);
+	assert_false(p->has_next);
 }
