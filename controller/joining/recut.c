@@ -313,8 +313,8 @@ bool recut_turn(struct backups *backups)
 	struct recut *r = &run->wanted.recut;
 
 	drop_stale(r);
-	if (!r->is_ordered || run->wanted.pause || run->committed == 0 ||
-	    run->ending.stopping || run_is_done(run))
+	if (!r->is_ordered || run->wanted.pause || run->committed == 0 || run->ending.stopping ||
+	    run_is_done(run))
 		return false;
 	if (r->cutting) {
 		if (!r->is_stale && recut_cutting_is_done(r->cutting))

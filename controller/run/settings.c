@@ -101,7 +101,7 @@ char *settings_print(const struct options *p, enum settings_record in, json_t *r
  * checked, because the controller itself chose its time scale, which may be any number. */
 static bool setting_fits(const struct setting *s, const json_t *v, enum settings_record in)
 {
-	/* Records of earlier versions lack the least number of agents. settings_take reads it as 0. */
+	/* Earlier versions recorded no least number of agents. settings_take reads it as 0. */
 	if (!v && s->at == offsetof(struct options, cluster.least_agents))
 		return true;
 	if (s->kind == FLAG)
