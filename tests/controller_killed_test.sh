@@ -37,7 +37,11 @@ demo=$!
 started+=($demo)
 wait_for "$events" 3 $demo 120
 is_paused() { "$bin/skippipe" status "$run" >"$dir/status"; grep -q 'an operator has paused the run' "$dir/status"; }
-until is_paused; do sleep 0.1; done
+end=$((SECONDS + 60))
+until is_paused; do
+	[ $SECONDS -lt $end ] || { cat "$dir/status"; die "the run is not paused within 60 s"; }
+	sleep 0.1
+done
 kill -KILL "$(controller_pid)" || die "no controller to kill"
 wait_text "$run/log/controller.log" 'the run is still paused' $demo 60
 wait_text "$run/log/controller.log" '4 agents resume from it3' $demo 60

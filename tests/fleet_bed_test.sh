@@ -151,7 +151,10 @@ of_stage() { # of_stage STAGE: the names of its live nodes without fire, the sys
 	done
 }
 victim=$(of_stage "$(stage_of fire)")
-[ "$(computes "$spare" "$(newest)")" = 0 ] || die "the spare computes before a node is lost"
+# The record may not have the tasks of the newest commit yet.
+before=$(($(newest) - 1))
+[ "$(computes "$(node_of "$victim")" $before)" -gt 0 ] || die "the record has no tasks of $victim in it$before"
+[ "$(computes "$spare" $before)" = 0 ] || die "the spare computes before a node is lost"
 on_machine "$victim" kill -KILL "$(agent_pid_of "$victim")" || die "the agent of $victim is not there"
 until_state "$victim" dead 60
 next=$(($(node_events "$(node_of "$victim")" | tail -n 1 | field iteration) + 2))

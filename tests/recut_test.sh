@@ -37,6 +37,7 @@ six_begin first --run-dir "$run" --agents 6 --stages 2,2,2 --skip 0 --iterations
 	--checkpoint-every 4 "${common[@]}" --at 4:cut:0,7,5 --at 4:cut:2,5,5 --at 9:cut:9,9
 wait_for "$dir/first.events" 10 $controller 240
 grep -q '"event":"cut","n":3,"layers":"2,5,5"' "$dir/first.events" || die "the stages did not change"
+grep '"event":"device"' "$dir/first.events" | grep -q '"iteration":3,' || die "no event device of the last commit before the change"
 grep -q 'script: cut:.*9 + 9 is 18 layers, but the model has 12' "$dir/first.err" || die "an impossible cut was accepted"
 kill -TERM $controller
 six_end

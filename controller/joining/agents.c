@@ -361,8 +361,7 @@ void members_hello(struct backups *backups, post_peer_id peer, const struct msg_
 	known = keys_equal(&m->key, &info.key);
 	moved = m->hello.machine[0] && !same_place(&m->hello, hello);
 	connect_member(backups, m, &info, peer, hello);
-	if (backups->run->phase == PHASE_GATHERING && !backups->run->resumed &&
-	    backups->members->gathering < GATHER_BUILD)
+	if (resume_is_early(backups->members))
 		return; /* the first plan decides the node's stage and sets the time scale */
 	if (!known || moved) {
 		slots_settle_late(backups->members, m);

@@ -15,6 +15,7 @@
 #include "controller/joining/recut_files.h"
 #include "controller/joining/recut_order.h"
 #include "controller/joining/recut_record.h"
+#include "controller/members/member_record.h"
 #include "controller/run/journal.h"
 #include "controller/run/outcome.h"
 #include "controller/run/record.h"
@@ -72,6 +73,7 @@ static int record(const struct run *run, const struct recut_record *r,
 		{ "options", r->options_text },
 		{ RUN_PARTS_KEY, r->parts_text },
 		{ RECUT_ORDER_KEY, NULL },
+		{ RECUT_FILES_KEY, NULL },
 	};
 	struct store_recut change = { .id = run->id,
 				      .model = r->model_text,
@@ -110,8 +112,6 @@ static int cut(struct run *run, const struct recut_record *r, struct error *err)
 	if (rc == 0)
 		rc = record(run, r, &files, err);
 	if (rc == 0)
-		rc = recut_files_forget(run, err);
-	if (rc == 0)
 		run->wanted.recut.is_done = true;
 	return rc ? rc : recut_files_settle(run, err);
 }
@@ -127,8 +127,10 @@ static int set_order(struct run *run, const struct recut_order *o, struct error 
 	free(text);
 	if (rc == 0)
 		rc = recut_files_forget(run, err);
-	if (rc == 0)
+	if (rc == 0) {
 		run->wanted.recut.is_ordered = o != NULL;
+		run->wanted.recut.is_stale = run->wanted.recut.cutting != NULL;
+	}
 	return rc;
 }
 
@@ -146,15 +148,19 @@ static int read_order(const struct run *run, struct recut_order *out, struct err
 	return rc;
 }
 
-/* Takes the order from the command line. Returns 1 if the run has the ordered stages already. */
+/* Takes the order from the command line. Returns 1 if the run has the ordered stages already. A
+ * recorded order is then taken back. */
 static int take_options(struct run *run, const struct recut_order *o, struct error *err)
 {
 	struct recut_record r;
-	int rc = recut_record_make(&r, run->record.store, o, "--cut", err);
+	int rc = recut_record_make(&r, run->record.store, o, "--cut", err), set;
 
+	if (rc < 0)
+		return rc;
 	if (rc == 0)
 		recut_record_free(&r);
-	return rc == 0 ? set_order(run, o, err) : rc;
+	set = set_order(run, rc == 0 ? o : NULL, err);
+	return set ? set : rc;
 }
 
 /* Drops an order that cannot be carried out. The run continues with its present stages. */
@@ -271,34 +277,49 @@ static void begin_cut(struct run *run)
 	free(o);
 }
 
-/* Takes the files of the thread, and lets the controller begin again with them. */
-static void end_cut(struct run *run)
+/* Drops what a thread has cut for an order that has changed, once the thread is done. */
+static void drop_stale(struct recut *r)
 {
-	struct recut_cutting *c = run->wanted.recut.cutting;
+	if (!r->cutting || !r->is_stale || !recut_cutting_is_done(r->cutting))
+		return;
+	recut_cutting_drop(r->cutting);
+	r->cutting = NULL;
+	r->is_stale = false;
+}
+
+/* Takes the files of the thread, and lets the controller begin again with them. The event `device`
+ * of the last commit is written here, because the next controller does not have its reports. */
+static void end_cut(struct backups *backups)
+{
+	struct run *run = backups->run;
 	struct error err = { "" };
-	int rc = recut_cutting_take(c, run, &err);
+	int rc = recut_cutting_take(run->wanted.recut.cutting, run, &err);
 
 	run->wanted.recut.cutting = NULL;
 	if (rc == -ESTALE) /* the next turn saves the present commit */
 		return;
-	if (rc != 0)
+	if (rc != 0) {
 		stay(run, err.text);
-	else
-		run->ending.restarts = true;
+		return;
+	}
+	record_devices_event(backups->members);
+	run->ending.restarts = true;
 }
 
 /* In a pause the operator may still change the order, or take it back. */
 bool recut_turn(struct backups *backups)
 {
 	struct run *run = backups->run;
+	struct recut *r = &run->wanted.recut;
 
-	if (!run->wanted.recut.is_ordered || run->wanted.pause || run->committed == 0 ||
-	    run->ending.stopping || run_is_done(run))
+	drop_stale(r);
+	if (!r->is_ordered || run->wanted.pause || run->committed == 0 || run->ending.stopping ||
+	    run_is_done(run))
 		return false;
-	if (run->wanted.recut.cutting) {
-		if (recut_cutting_is_done(run->wanted.recut.cutting))
-			end_cut(run);
-		return run->wanted.recut.is_ordered;
+	if (r->cutting) {
+		if (!r->is_stale && recut_cutting_is_done(r->cutting))
+			end_cut(backups);
+		return r->is_ordered;
 	}
 	switch (checkpoint_now(backups)) {
 	case CHECKPOINT_WAITS:
@@ -317,6 +338,6 @@ bool recut_turn(struct backups *backups)
 		return false;
 	default:
 		begin_cut(run);
-		return run->wanted.recut.is_ordered;
+		return r->is_ordered;
 	}
 }

@@ -26,8 +26,6 @@
 #include "model/files/run_parts.h"
 #include "store/store.h"
 
-#define FILES_KEY "recut_files"
-
 enum { PATH = 4096 };
 
 static void name_aside(char path[PATH], const char *run_dir, size_t part)
@@ -165,7 +163,7 @@ static int record_files(const struct recut_cutting *c, const struct run *run, st
 			 bytes);
 	text = root ? json_dumps(root, JSON_COMPACT) : NULL;
 	json_decref(root);
-	rc = text ? store_set(run->record.store, FILES_KEY, text, err)
+	rc = text ? store_set(run->record.store, RECUT_FILES_KEY, text, err)
 		  : error_set(err, -ENOMEM, "out of memory");
 	free(text);
 	return rc;
@@ -181,8 +179,20 @@ int recut_cutting_take(struct recut_cutting *c, const struct run *run, struct er
 		*err = c->err;
 	else
 		rc = record_files(c, run, err);
-	recut_cutting_free(c);
+	if (rc == 0)
+		recut_cutting_free(c);
+	else
+		recut_cutting_drop(c);
 	return rc;
+}
+
+void recut_cutting_drop(struct recut_cutting *c)
+{
+	char aside[PATH];
+
+	name_aside(aside, c->run_dir, c->record.n_parts - 1);
+	recut_cutting_free(c); /* the thread has ended before its files are removed */
+	file_remove_folder(aside);
 }
 
 /* Returns the entry, which the caller frees; NULL: there is none, or it is damaged. */
@@ -192,7 +202,7 @@ static json_t *read_entry(const struct run *run)
 	char *text;
 	json_t *root;
 
-	if (store_get(run->record.store, FILES_KEY, &text, &ignored) != 0)
+	if (store_get(run->record.store, RECUT_FILES_KEY, &text, &ignored) != 0)
 		return NULL;
 	root = json_loads(text, 0, NULL);
 	free(text);
@@ -236,7 +246,7 @@ bool recut_files_find(const struct run *run, const struct recut_record *r, struc
 
 int recut_files_forget(const struct run *run, struct error *err)
 {
-	return store_set(run->record.store, FILES_KEY, NULL, err);
+	return store_set(run->record.store, RECUT_FILES_KEY, NULL, err);
 }
 
 /* ---- the newest part ---- */

@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "base/route.h"
 
+#define RECUT_FILES_KEY "recut_files"
+
 struct recut_cutting; /* opaque: a thread that cuts */
 struct recut_record;
 struct run;
@@ -28,14 +30,17 @@ int recut_files_cut(const struct run *run, const struct recut_record *r, struct 
 int recut_cutting_start(const struct run *run, struct recut_record *r, struct recut_cutting **out,
 			struct error *err);
 bool recut_cutting_is_done(const struct recut_cutting *c);
-/* Frees c, which is done. If the cut has succeeded, the record names its files afterwards. -ESTALE:
- * the run has lost the commit that was cut, or has made another one. */
+/* Frees c, which is done. If the cut has succeeded, the record names its files afterwards.
+ * Otherwise its files are removed. -ESTALE: the run has lost the commit that was cut, or has made
+ * another one. */
 int recut_cutting_take(struct recut_cutting *c, const struct run *run, struct error *err);
+/* Frees c, which is done, and removes its files. */
+void recut_cutting_drop(struct recut_cutting *c);
 /* Abandons c, which may be NULL or still be cutting. */
 void recut_cutting_free(struct recut_cutting *c);
 /* Reads the files that a thread has cut for this change. Returns false if there are none. */
 bool recut_files_find(const struct run *run, const struct recut_record *r, struct recut_files *out);
-/* Forgets these files. */
+/* Forgets these files. The transaction that records the new stages forgets them too. */
 int recut_files_forget(const struct run *run, struct error *err);
 /* Moves the files of the newest part to their folder, unless that has been done. Removes all files
  * of other changes, except those that a thread has cut. */

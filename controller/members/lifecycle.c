@@ -197,7 +197,7 @@ void member_mark(struct members *members, struct member *m, bool is_marked)
 	m->checkpoint.silent_in = is_marked ? m->checkpoint.silent_in : 0;
 	if (!is_marked)
 		member_shun(members, m, false);
-	resume_save(members);
+	resume_save_change(members);
 }
 
 void member_drain(struct members *members, struct member *m, enum member_drain to)

@@ -101,6 +101,18 @@ int resume_save(struct members *members)
 	return rc;
 }
 
+bool resume_is_early(const struct members *members)
+{
+	return members->run->phase == PHASE_GATHERING && !members->run->resumed &&
+	       members->gathering < GATHER_BUILD;
+}
+
+void resume_save_change(struct members *members)
+{
+	if (!resume_is_early(members))
+		resume_save(members);
+}
+
 static int load_numbers(int to[NUMBERS][MSG_NODES], uint32_t n, const json_t *o)
 {
 	for (int k = 0; k < NUMBERS; k++) {

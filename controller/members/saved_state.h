@@ -3,6 +3,8 @@
 #ifndef CONTROLLER_MEMBERS_SAVED_STATE_H
 #define CONTROLLER_MEMBERS_SAVED_STATE_H
 
+#include <stdbool.h>
+
 struct error;
 struct members;
 struct tensor_formats;
@@ -13,5 +15,11 @@ struct tensor_formats;
 int resume_load(struct members *members, struct tensor_formats *formats, struct error *err);
 /* Saves the state for a restarted controller. A failure is also logged. */
 int resume_save(struct members *members);
+/* Returns true while a new run has not assigned its stages. Nothing may be saved then: a successor
+ * would take the run for one that has begun. */
+bool resume_is_early(const struct members *members);
+/* Saves a change by the operator. Of an early run, first_assignments (joining/startup.c) saves it
+ * together with the stages. */
+void resume_save_change(struct members *members);
 
 #endif

@@ -79,7 +79,7 @@ void act_skip(struct operators *ops, const char *who, const struct msg_command *
 	     (unsigned long long)ops->run->committed + 1 +
 		     (ops->run->iteration > ops->run->committed));
 	outcome_set(o, 0, "planning skip %s", is);
-	resume_save(ops->members);
+	resume_save_change(ops->members);
 	replan(ops->planning, "the skip ratio was changed");
 }
 
@@ -126,7 +126,7 @@ void act_wire(struct operators *ops, const char *who, const struct msg_command *
 	     (unsigned long long)ops->run->committed + 1 +
 		     (ops->run->iteration > ops->run->committed));
 	outcome_set(o, 0, "planning %s %s", verb, to);
-	resume_save(ops->members);
+	resume_save_change(ops->members);
 	replan(ops->planning,
 	       sums ? "the format of sums was changed" : "the format of activations was changed");
 }
@@ -216,7 +216,7 @@ void act_pause(struct operators *ops, const char *who, const struct msg_command 
 	undo_remember(ops, who, verb, -1, 0, ops->run->wanted.pause);
 	ops->run->wanted.pause = verb != COMMAND_RESUME;
 	ops->run->wanted.step = verb == COMMAND_STEP;
-	resume_save(ops->members);
+	resume_save_change(ops->members);
 	note(ops->run, NOTE_COMMAND, -1, 0, "%s (%s)",
 	     verb == COMMAND_PAUSE  ? "pause at the iteration's end"
 	     : verb == COMMAND_STEP ? "one iteration, then pause"
@@ -243,7 +243,7 @@ void act_finish(struct operators *ops, const char *who, const struct msg_command
 	}
 	note(ops->run, NOTE_COMMAND, -1, 0, "finish %lld (%s): %s", (long long)m->value, who, text);
 	outcome_set(o, 0, "%s", text);
-	resume_save(ops->members);
+	resume_save_change(ops->members);
 	consoles_run(ops->members);
 }
 

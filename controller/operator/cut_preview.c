@@ -21,7 +21,7 @@
 #include "model/cut.h"
 #include "model/tensor.h"
 
-enum { NODES_TEXT = 28 };
+enum { NODES_TEXT = 28, LAYERS_SHOWN = 24 };
 static const double state_bytes = 12; /* bytes of a parameter: the weight and two moments */
 static const double mega = 1e6;
 
@@ -85,6 +85,18 @@ static int count_bytes(const struct members *members, const struct recut_record 
 	return 0;
 }
 
+/* Cuts a long list of layers off after a comma, and marks it with "...". */
+static void shorten(char layers[STAGE_LAYERS_TEXT])
+{
+	size_t end = LAYERS_SHOWN - strlen("...");
+
+	if (strlen(layers) <= LAYERS_SHOWN)
+		return;
+	while (end > 0 && layers[end - 1] != ',')
+		end--;
+	strcpy(layers + end, "...");
+}
+
 static int describe(const struct members *members, const struct recut_record *r,
 		    char text[CUT_PREVIEW_TEXT], struct error *err)
 {
@@ -106,6 +118,8 @@ static int describe(const struct members *members, const struct recut_record *r,
 	rc = count_bytes(members, r, &sent, &read, err);
 	model_cut_format(&members->run->training.model, before);
 	model_cut_format(&r->model, after);
+	shorten(before);
+	shorten(after);
 	snprintf(text, CUT_PREVIEW_TEXT,
 		 "layers %.24s -> %.24s; %d of %d nodes get other layers%s%s; "
 		 "files: %.3g MB to the controller, %.3g MB from it",
@@ -135,18 +149,36 @@ static int begin(struct operators *ops, const struct recut_record *r, struct err
 	return rc ? rc : compare(ops, r, err);
 }
 
+/* Keeps the request until the comparison under way has ended. */
+static void keep_for_later(struct operators *ops, const struct console *from,
+			   const struct msg_command *m)
+{
+	struct cut_preview *p = &ops->cut;
+	struct console *to = p->has_next ? console_of_peer(ops->run, p->next_console) : NULL;
+
+	if (to)
+		send_answer(ops->run, to, p->next.id, false, "a newer preview replaces this one",
+			    NULL);
+	p->has_next = true;
+	p->next_console = from->peer;
+	p->next = *m;
+}
+
 void cut_preview_ask(struct operators *ops, struct console *to, const struct msg_command *m)
 {
-	struct recut_order *order = alloc_new(sizeof(*order));
+	struct recut_order *order;
 	struct recut_record r = { .after = 0 };
 	struct outcome o = { 0, "" };
 	struct error err = { "" };
 	const char *layers = m->text + strlen("preview");
 	int rc;
 
-	if (ops->cut.comparison)
-		outcome_set(&o, -EAGAIN, "another preview is being computed: try again");
-	else if (!ops->run->plan || ops->run->committed == 0)
+	if (ops->cut.comparison) {
+		keep_for_later(ops, to, m);
+		return;
+	}
+	order = alloc_new(sizeof(*order));
+	if (!ops->run->plan || ops->run->committed == 0)
 		outcome_set(&o, -EAGAIN, "the run has no commit yet");
 	else if (cut_order_read(ops, layers + (*layers == ' '), order, &o)) {
 		rc = recut_record_make(&r, ops->run->record.store, order, "cut", &err);
@@ -179,6 +211,12 @@ void cut_preview_turn(struct operators *ops)
 			    (double[2]){ stage_choice_present_s(c), stage_choice_wanted_s(c) });
 	stage_choice_free(p->comparison);
 	p->comparison = NULL;
+	if (!p->has_next)
+		return;
+	p->has_next = false;
+	to = console_of_peer(ops->run, p->next_console);
+	if (to)
+		cut_preview_ask(ops, to, &p->next);
 }
 
 void cut_preview_fini(struct operators *ops)

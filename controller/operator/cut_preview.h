@@ -4,12 +4,13 @@
 #ifndef CONTROLLER_OPERATOR_CUT_PREVIEW_H
 #define CONTROLLER_OPERATOR_CUT_PREVIEW_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "wire/msg.h"
 #include "wire/post.h"
 
 struct console;
-struct msg_command;
 struct operators;
 struct stage_choice;
 
@@ -20,10 +21,15 @@ struct cut_preview {
 	post_peer_id console;            /* which gets the answer */
 	uint64_t command;
 	char text[CUT_PREVIEW_TEXT]; /* the parts of the answer that need no simulation */
+	/* The newest request that arrived meanwhile. It begins when the comparison has ended. */
+	bool has_next;
+	post_peer_id next_console;
+	struct msg_command next;
 };
 
 /* Answers with MSG_SEE_PREVIEW: at once if the stages are impossible, otherwise once they are
- * simulated. */
+ * simulated. One request is simulated at a time, and one more waits. A newer request replaces the
+ * waiting request, which is refused. */
 void cut_preview_ask(struct operators *ops, struct console *to, const struct msg_command *m);
 /* To be called in every turn. */
 void cut_preview_turn(struct operators *ops);

@@ -105,6 +105,7 @@ int stage_choice_start(struct stage_question *q, double budget_s, int threads,
 	sigset_t all, was;
 
 	c->question = q;
+	q->frame.cancel = &c->cancel;
 	c->request = (struct choose_request){
 		.frame = q->frame,
 		.aim = { .most_per_hour = INFINITY },

@@ -90,6 +90,7 @@ struct recut {
 	bool is_ordered;   /* the record has an order that is not carried out */
 	bool is_done;      /* this controller has cut the model when it began */
 	struct recut_cutting *cutting; /* a thread that cuts the model; NULL: none */
+	bool is_stale;                 /* the order has changed since that thread was started */
 	char failure[192]; /* why an order was dropped, until the journal says so; "" */
 };
 

@@ -101,6 +101,9 @@ char *settings_print(const struct options *p, enum settings_record in, json_t *r
  * checked, because the controller itself chose its time scale, which may be any number. */
 static bool setting_fits(const struct setting *s, const json_t *v, enum settings_record in)
 {
+	/* Earlier versions recorded no least number of agents. settings_take reads it as 0. */
+	if (!v && s->at == offsetof(struct options, cluster.least_agents))
+		return true;
 	if (s->kind == FLAG)
 		return json_is_boolean(v);
 	if (s->kind == REAL ? !json_is_number(v) : !json_is_integer(v))

@@ -1,14 +1,22 @@
-/* recut_test.c - orders of other stages: how nodes are assigned to these stages, and the order in
- * the record. */
+/* recut_test.c - orders of other stages: how nodes are assigned to these stages, the order in the
+ * record, what becomes of files that were cut for it, and its preview. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/rng.h"
 #include "base/tests/test.h"
 #include "controller/joining/recut.h"
+#include "controller/joining/recut_files.h"
 #include "controller/joining/recut_nodes.h"
 #include "controller/joining/recut_order.h"
+#include "controller/joining/recut_record.h"
+#include "controller/members/saved_state.h"
+#include "controller/operator/cut_preview.h"
+#include "controller/run/outcome.h"
+#include "controller/run/settings.h"
 #include "controller/tests/under_way.h"
 #include "model/cut.h"
 
@@ -178,6 +186,108 @@ TEST(a_damaged_order_is_refused)
 	free(read);
 }
 
+/* A node still writes its checkpoint of the first iteration. */
+static void a_node_saves(struct controller *c)
+{
+	c->run.options.limits.overdue_us = SECOND;
+	c->backups.saving.iteration = c->members.list[0].checkpoint.saving = 1;
+	c->backups.saving.asked_us = c->run.now_us;
+}
+
+/* Commits the first iteration. The record then has all that a change of stages reads. */
+static void commit(struct controller *c)
+{
+	char *options = resume_options(&c->run);
+
+	under_way_all_is_done(c);
+	under_way_all_tell_their_sums(c);
+	assert_int_equal(resume_save(&c->members), 0);
+	assert_int_equal(store_set(c->run.record.store, "options", options, NULL), 0);
+	free(options);
+}
+
+static void make_part(const struct controller *c, char path[128])
+{
+	snprintf(path, 128, "%s/recut", c->run.options.run_dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	strcat(path, "/1");
+	assert_int_equal(mkdir(path, 0700), 0);
+}
+
+/* The thread fails, because the run has no checkpoint. */
+static void start_cutting(struct controller *c)
+{
+	struct recut_record r = { .after = c->run.committed, .n_parts = 2 };
+	struct recut *recut = &c->run.wanted.recut;
+	struct error err;
+
+	cut(&r.model, "5,7");
+	assert_int_equal(recut_cutting_start(&c->run, &r, &recut->cutting, &err), 0);
+	while (!recut_cutting_is_done(recut->cutting))
+		usleep(1000);
+}
+
+static void order(struct controller *c, const char *layers)
+{
+	struct recut_order *o = calloc(1, sizeof(*o));
+	struct outcome outcome;
+	struct error err;
+
+	assert_int_equal(stage_layers_parse(&o->layers, "cut", layers, &err), 0);
+	recut_command(&c->run, o, &outcome);
+	if (outcome.status != 0)
+		fail_msg("%s", outcome.text);
+	free(o);
+}
+
+/* Files that a thread has cut are removed once the order has changed. The result of that thread,
+ * here a failure, does not concern the new order. */
+TEST_WITH(files_of_an_earlier_order_are_dropped, under_way_begin, under_way_end)
+{
+	struct controller *c = *state;
+	struct recut *recut = &c->run.wanted.recut;
+	char path[128];
+
+	commit(c);
+	make_part(c, path);
+	order(c, "5,7");
+	start_cutting(c);
+	order(c, "7,5");
+	a_node_saves(c);
+	assert_true(recut_turn(&c->backups));
+	assert_true(recut->is_ordered);
+	assert_null(recut->cutting);
+	assert_int_equal(access(path, F_OK), -1);
+	start_cutting(c);
+	order(c, "6,6");
+	assert_false(recut_turn(&c->backups));
+	assert_null(recut->cutting);
+	assert_false(recut->is_ordered || recut->is_stale);
+	/* the order stands, so its failure counts */
+	order(c, "5,7");
+	start_cutting(c);
+	assert_false(recut_turn(&c->backups));
+	assert_false(recut->is_ordered);
+}
+
+/* The command line of a resumed run gives the present stages. */
+TEST_WITH(a_resume_with_the_present_stages_takes_an_order_back, under_way_begin, under_way_end)
+{
+	struct controller *c = *state;
+	struct options *o = &c->run.options;
+	struct error err;
+	char *text;
+
+	commit(c);
+	order(c, "5,7");
+	assert_int_equal(store_get(c->run.record.store, RECUT_ORDER_KEY, &text, NULL), 0);
+	free(text);
+	assert_int_equal(stage_layers_parse(&o->training.cut, "--cut", "6,6", &err), 0);
+	assert_int_equal(recut_begin(&c->run, &err), 0);
+	assert_int_equal(store_get(c->run.record.store, RECUT_ORDER_KEY, &text, NULL), -ENOENT);
+	assert_false(c->run.wanted.recut.is_ordered);
+}
+
 /* The controller that begins again does not know of a pause. */
 TEST_WITH(a_pause_outlasts_an_order, under_way_begin, under_way_end)
 {
@@ -186,13 +296,77 @@ TEST_WITH(a_pause_outlasts_an_order, under_way_begin, under_way_end)
 	c->run.committed = 1;
 	c->run.phase = PHASE_PAUSED;
 	c->run.wanted.recut.is_ordered = c->run.wanted.pause = c->run.wanted.step = true;
-	c->run.options.limits.overdue_us = SECOND;
-	c->backups.saving.iteration = c->members.list[0].checkpoint.saving = 1;
-	c->backups.saving.asked_us = c->run.now_us;
+	a_node_saves(c);
 	assert_false(recut_turn(&c->backups));
 	c->run.wanted.step = false;
 	assert_false(recut_turn(&c->backups));
 	c->run.wanted.pause = false;
 	/* the next iteration waits until the checkpoint is written */
 	assert_true(recut_turn(&c->backups));
+}
+
+static struct console *attach(struct controller *c)
+{
+	struct stream *stream = &c->run.stream;
+
+	stream->consoles = calloc(1, sizeof(*stream->consoles));
+	assert_non_null(stream->consoles);
+	stream->n_consoles = 1;
+	stream->consoles[0].peer = 99;
+	return &stream->consoles[0];
+}
+
+/* Describes what a comparison of stages reads: the model and the nodes' devices. */
+static void describe(struct controller *c)
+{
+	struct training *t = &c->run.training;
+
+	cut(&t->model, "6,6");
+	assert_int_equal(model_preset("tiny", &(struct model_config){ 0 }, &t->hyper, NULL), 0);
+	c->run.wanted.formats = (struct tensor_formats){ FORMAT_FP32, FORMAT_FP32 };
+	for (int i = 0; i < NODES; i++)
+		strcpy(c->members.list[i].hello.device, "cpu");
+}
+
+static void ask_preview(struct controller *c, uint64_t id, const char *layers)
+{
+	struct msg_command m = { .id = id, .verb = COMMAND_CUT };
+
+	snprintf(m.text, sizeof(m.text), "preview %s", layers);
+	cut_preview_ask(&c->operators, &c->run.stream.consoles[0], &m);
+}
+
+/* Waits for the answer. The sequence number counts the messages to the console. */
+static void wait_for_answer(struct controller *c, uint64_t sequence)
+{
+	for (int i = 0; i < 30000 && c->run.stream.consoles[0].sequence < sequence; i++) {
+		cut_preview_turn(&c->operators);
+		usleep(1000);
+	}
+	assert_int_equal(c->run.stream.consoles[0].sequence, sequence);
+}
+
+/* The second of three requests is refused at once, and the other two are simulated. */
+TEST_WITH(the_newest_preview_waits_for_the_first, under_way_begin, under_way_end)
+{
+	struct controller *c = *state;
+	const struct cut_preview *p = &c->operators.cut;
+	const struct console *console = attach(c);
+
+	commit(c);
+	describe(c);
+	ask_preview(c, 1, "5,7");
+	assert_non_null(p->comparison);
+	ask_preview(c, 2, "7,5");
+	assert_int_equal(console->sequence, 0);
+	ask_preview(c, 3, "4,8");
+	assert_int_equal(console->sequence, 1);
+	assert_int_equal(p->command, 1);
+	wait_for_answer(c, 2);
+	assert_non_null(p->comparison);
+	assert_int_equal(p->command, 3);
+	assert_non_null(strstr(p->text, "-> 4,8;"));
+	wait_for_answer(c, 3);
+	assert_null(p->comparison);
+	assert_false(p->has_next);
 }

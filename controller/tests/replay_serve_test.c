@@ -241,6 +241,9 @@ TEST(the_past_stays_as_it_was)
 	id = ask(&c, (struct msg_command){ .verb = COMMAND_SKIP, .value = 1, .text = "preview" });
 	assert_int_equal(expect(&c, MSG_SEE_PREVIEW)->u.see_preview.command, id);
 	assert_int_equal(c.last.u.see_preview.feasible, 0);
+	id = ask(&c, (struct msg_command){ .verb = COMMAND_CUT, .text = "preview 0,7,5" });
+	assert_int_equal(expect(&c, MSG_SEE_PREVIEW)->u.see_preview.command, id);
+	assert_int_equal(c.last.u.see_preview.feasible, 0);
 	stop(&s, &c, 1);
 }
 

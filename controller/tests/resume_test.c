@@ -13,15 +13,20 @@
 #include "controller/joining/agents.h"
 #include "controller/joining/resume.h"
 #include "controller/joining/startup.h"
+#include "controller/members/lifecycle.h"
 #include "controller/members/member.h"
 #include "controller/members/members.h"
 #include "controller/members/saved_state.h"
+#include "controller/operator/acts.h"
+#include "controller/operator/command.h"
 #include "controller/operator/consoles.h"
 #include "controller/planning/spares.h"
+#include "controller/run/outcome.h"
 #include "controller/run/settings.h"
 #include "controller/setup.h"
 #include "controller/tests/recorded.h"
 #include "controller/weights/copies.h"
+#include "schedule/search/search.h"
 
 enum { COMMITS = 4, N = RECORDED_NODES };
 
@@ -248,6 +253,27 @@ FIXTURE_TEST(the_command_line_overrides_recorded_settings)
 	free(text);
 }
 
+/* Stores the options `kept` with `was` replaced by `is`. */
+static void store_options(struct controller *c, const char *was, const char *is)
+{
+	const char *at = strstr(kept, was);
+	char text[1024];
+
+	assert_non_null(at);
+	snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - kept), kept, is, at + strlen(was));
+	assert_int_equal(store_set(c->run.record.store, "options", text, NULL), 0);
+}
+
+FIXTURE_TEST(a_record_without_the_least_number_of_agents_is_resumed)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+
+	store_options(c, "\"least_agents\":3,", "");
+	assert_int_equal(resume_options_again(&c->run, NULL), 0);
+	assert_int_equal(c->run.options.skip, 2);
+	assert_int_equal(c->run.options.cluster.least_agents, 0);
+}
+
 /* In each case one value in the record is impossible or missing. The controller refuses each of
  * these records. */
 FIXTURE_TEST(damaged_settings_are_refused)
@@ -272,13 +298,7 @@ FIXTURE_TEST(damaged_settings_are_refused)
 	struct error err;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		const char *at = strstr(kept, bad[i][0]);
-		char text[1024];
-
-		assert_non_null(at);
-		snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - kept), kept, bad[i][1],
-			 at + strlen(bad[i][0]));
-		assert_int_equal(store_set(c->run.record.store, "options", text, NULL), 0);
+		store_options(c, bad[i][0], bad[i][1]);
 		c->run.options.skip = 5;
 		assert_int_equal(resume_options_again(&c->run, &err), -EINVAL);
 		assert_non_null(strstr(err.text, "options of the run are damaged"));
@@ -373,6 +393,43 @@ FIXTURE_TEST(a_paused_run_stays_paused)
 	assert_true(start_if_ready(t->c, 1));
 	iteration_boundary(&t->c->iteration);
 	assert_int_equal(t->c->run.phase, PHASE_PAUSED);
+}
+
+static struct planned *make_plan(const struct controller *c)
+{
+	struct planned *p = calloc(1, sizeof(*p));
+	struct plan_request q;
+
+	plan_request_init(&q);
+	q.path_length = 2;
+	q.evaluations = 20;
+	assert_int_equal(plan_search(c->run.cluster, &q, &p->plan, NULL), 0);
+	return p;
+}
+
+/* A successor takes saved state as a sign that the stages are assigned. */
+FIXTURE_TEST(a_pause_before_the_first_stages_is_saved_with_them)
+{
+	struct controller *c = ((struct taken_over *)*state)->c;
+	const struct msg_command pause = { .verb = COMMAND_PAUSE };
+	struct outcome o;
+	char *text;
+
+	c->run.resumed = false;
+	c->members.gathering = GATHER_COMING;
+	assert_int_equal(store_set(c->run.record.store, "controller", NULL, NULL), 0);
+	act_pause(&c->operators, "operator", &pause, &o);
+	member_mark(&c->members, &c->members.list[2], true);
+	assert_int_equal(store_get(c->run.record.store, "controller", &text, NULL), -ENOENT);
+	c->members.gathering = GATHER_PLAN;
+	c->planning.pending = make_plan(c);
+	startup_turn(&c->iteration);
+	assert_int_equal(c->members.gathering, GATHER_BUILD);
+	assert_int_equal(store_get(c->run.record.store, "controller", &text, NULL), 0);
+	assert_non_null(strstr(text, "\"paused\":true"));
+	free(text);
+	planned_free(c->planning.pending);
+	command_fini(&c->operators);
 }
 
 /* Consoles see past iterations with the algorithm of the plan that was in force. */

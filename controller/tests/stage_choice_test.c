@@ -209,3 +209,18 @@ FIXTURE_TEST(a_choice_that_is_not_wanted_any_more_ends)
 	assert_int_equal(stage_choice_start(ask(*state), 3600, 1, &c, &err), 0);
 	stage_choice_free(c);
 }
+
+/* Without the cancellation, this evaluation would take days. */
+FIXTURE_TEST(an_evaluation_can_be_cancelled)
+{
+	static const int stage_of[NODES] = { 0, 0, 1, 1, 2, 2 };
+	static const atomic_bool cancel = true;
+	struct controller *w = *state;
+	struct stage_question *q = ask(w);
+
+	stage_question_compare(q, &w->run.training.model, stage_of);
+	assert_true(candidate_is_possible(&q->wanted, &q->frame));
+	q->frame.cancel = &cancel;
+	candidate_evaluate(&q->wanted, INT64_C(1) << 40, &q->frame);
+	stage_question_free(q);
+}

@@ -312,6 +312,7 @@ void candidate_evaluate(struct candidate *c, int64_t evaluations, const struct c
 	q.overlap_sync = true;
 	q.evaluations = evaluations;
 	q.seed = f->seed;
+	q.cancel = f->cancel;
 	if (plan_search(cluster, &q, &c->plan, NULL) == 0)
 		c->seconds = c->plan->predicted.iteration_s + plan_visible_sync_s(c->plan);
 	cluster_free(cluster);

@@ -10,6 +10,7 @@
 #ifndef SCHEDULE_CANDIDATE_H
 #define SCHEDULE_CANDIDATE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -32,6 +33,7 @@ struct candidate_frame {
 	 * false: the planner chooses the size of the microbatches and the formats. */
 	bool keeps_microbatches;
 	uint64_t seed;
+	const atomic_bool *cancel; /* true ends evaluations early; NULL: they are not cancelled */
 };
 
 struct candidate {
