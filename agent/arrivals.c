@@ -455,8 +455,8 @@ void arrivals_look_again(struct agent *a, int64_t now_us)
 		enum fate fate;
 		struct msg m;
 
-		/* The same message was decoded when it arrived, so only missing memory can be the
-		 * cause. */
+		/* The message was decoded once, when it arrived, so here only memory can be
+		 * missing. */
 		if (read_message(a, &e->message, &m) < 0)
 			continue;
 		fate = take_tensor(a, &m, e, now_us);

@@ -14,8 +14,8 @@ enum {
 	 * SILENCE_TIMES the transfer time of a piece if that is longer. */
 	SILENCE_US = 5000000,
 	SILENCE_TIMES = 3,
-	/* The same limit before the first piece has arrived. It is short, because the source may
-	 * have sent the first piece to an earlier process of this node. */
+	/* This limit counts before the first piece has arrived. It is short, because the source
+	 * may have sent the first piece to an earlier process of this node. */
 	FIRST_SILENCE_US = 1000000,
 	/* While nothing arrives, the time doubles at each repetition, up to this limit. */
 	SILENCE_MOST_US = 40000000,
