@@ -631,8 +631,8 @@ int64_t post_deadline_us(const struct post *p)
 {
 	const int64_t lines = timers_first_us(&p->line_timers);
 	const int64_t peers = timers_first_us(&p->peer_timers);
-	if (p->n_queue > 0 || (p->acks != NULL && !p->acks_wait) || p->giving != NULL || p->first_ready != NULL ||
-	    post_waits_for_tick(p))
+	if (p->n_queue > 0 || (p->acks != NULL && !p->acks_wait) || p->giving != NULL ||
+	    p->first_ready != NULL || post_waits_for_tick(p))
 		return 0;
 	return lines < peers ? lines : peers;
 }
