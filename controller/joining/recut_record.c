@@ -154,8 +154,8 @@ static int cut(struct recutting *x, struct model_config *model, const char *opti
 	return same && strcmp(before, after) == 0;
 }
 
-/* Refuses a change if options refer to the present stages. Options name stages by number, or have
- * nodes for each phase. */
+/* Refuses a change if an option of the run refers to the present stages: if it names stages by
+ * number, or assigns nodes to stages for each phase. */
 static int check_named_stages(const struct recutting *x, uint32_t n_stages, struct error *err)
 {
 	const char *schedule = json_string_value(json_object_get(x->options, "skip_schedule"));

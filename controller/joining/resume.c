@@ -255,8 +255,8 @@ static void take_copy(struct members *members, struct member *m)
 	m->copy.purpose = members->run->wanted.stack ? COPY_FOR_STACKING : COPY_FOR_SAFETY;
 }
 
-/* Announces the last commit again to an agent that may have missed it, for its weights and for its
- * standby copy. An agent that still holds the sum applies the commit and answers MSG_COMMITTED.
+/* Announces the last commit again to an agent whose weights or standby copy may lack the commit. An
+ * agent that still holds the sum applies the commit and answers MSG_COMMITTED.
  * Once an iteration runs, nothing is sent, because another node may have restored the stage
  * meanwhile. */
 static void resend_commit(struct run *run, struct member *m)

@@ -38,8 +38,8 @@ void slots_settle(struct members *members, const struct member *m)
 	run->cluster->nodes[m->id].memory = run->cluster_as_given->nodes[m->id].memory = slots;
 }
 
-/* Returns true if m joins and has not built its stage, so that its agent can begin again with
- * another number. */
+/* Returns true if m joins and has not built its stage, so that its agent can still build the stage
+ * with another number of slots. */
 static bool may_begin_again(const struct members *members, const struct member *m)
 {
 	return (m->state == MEMBER_JOINING || m->state == MEMBER_SYNCING) &&

@@ -787,7 +787,8 @@ bool world_all_live(const struct world *w)
 	return true;
 }
 
-/* While their compute is measured, all nodes have another stage, which does not count. */
+/* Returns true if all nodes are ready, and divided evenly over three stages. While the controller
+ * measures how fast nodes compute, all nodes have one temporary stage, so the answer is false. */
 bool world_all_ready(const struct world *w)
 {
 	int of_stage[PLAYERS] = { 0 };

@@ -67,7 +67,8 @@ enum { CROSSINGS = 2 };
 struct crossing {
 	struct arrival {
 		unsigned char *device, *pinned;
-		uint64_t number; /* input that was copied ahead of its task, by number; 0: none */
+		/* Number of the input that was copied here before its task began; 0: none. */
+		uint64_t number;
 	} in[CROSSINGS];
 	unsigned char *out[CROSSINGS]; /* on the device */
 	int last_in;                   /* the buffer of the present task's input */

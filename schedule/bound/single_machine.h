@@ -21,8 +21,11 @@
 
 struct single_machine {
 	double forward_s, loss_s, backward_s, overhead_s;
-	double lag_loss_s;  /* least time from the end of F to the arrival for L */
-	double lag_back_s;  /* least time from the end of L to the arrival for B */
+	/* Least time from the end of a microbatch's forward pass to the moment when the input of
+	 * its loss is back at this node. */
+	double lag_loss_s;
+	/* Least time from the end of its loss to the arrival of the input of its backward pass. */
+	double lag_back_s;
 	double lag_round_s; /* least sum of both lags on one route */
 	int n;              /* number of microbatches */
 	int slots;          /* limit of microbatches under way at once */

@@ -15,8 +15,8 @@
 
 /* On success *out is a plan, to be freed with plan_free. PLAN_INFEASIBLE, PLAN_NOT_FOUND: see
  * request.h. -EINVAL: the request does not fit the cluster. -ECANCELED: cancelled before there was
- * a plan. If a published method finds no paths, or none in time, its plan has any legal paths and
- * counts no evaluations. */
+ * a plan. If a published method finds no paths, or none in time, the plan has arbitrary legal paths
+ * instead, and 0 as its number of evaluations. */
 int plan_search(const struct cluster *c, const struct plan_request *q, struct plan **out,
 		struct error *err);
 

@@ -36,9 +36,9 @@ struct map {
 	int64_t made_us;     /* when the map was made, on the local clock */
 	/* When the nodes and links were checked for changes, on the local clock. */
 	int64_t checked_us;
-	/* `measured`: distances come from links; false: no link is known, and distances are guessed
-	 * from places. */
 	bool by_transfers; /* distances are transfer times, because no latency is known */
+	/* True: distances come from links. False: no link is known, and distances are guessed from
+	 * places. */
 	bool measured;
 	/* Number of distances that were known when all points were last placed from the start. */
 	uint32_t n_placed;
