@@ -561,7 +561,8 @@ static void advance(struct device *d, enum device_stream stream, size_t n, bool 
 			computed_before_get++;
 	}
 	q->g.n -= i;
-	memmove(q->g.ops, q->g.ops + i, q->g.n * sizeof(*q->g.ops));
+	if (q->g.n > 0)
+		memmove(q->g.ops, q->g.ops + i, q->g.n * sizeof(*q->g.ops));
 }
 
 static void flush(struct device *d)
