@@ -109,7 +109,8 @@ KERNEL(TYPED(norm_backward), norm_backward_args)
 	bool eights = whole_eights(a.n) && in_place(a.dy) && in_place(a.x) && in_place(a.dx) &&
 		      in_place(a.w) && in_place(a.rounded) && in_place(a.y);
 	unsigned step = eights ? 8 : 1;
-	float *sums = SHARED + THREADS, *part = a.parts + (size_t)BLOCK_X * a.n;
+	float *sums = SHARED + THREADS;
+	float *part = a.parts ? a.parts + (size_t)BLOCK_X * a.n : NULL;
 
 	for (unsigned i = step * THREAD; a.parts && i < a.n; i += step * THREADS)
 		for (unsigned e = 0; e < step; e++)
