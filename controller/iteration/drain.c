@@ -87,7 +87,7 @@ void drain_keep(struct members *members, int stage)
 	}
 }
 
-/* Returns true if m must stay for now because it has the only standby copy of a stage with one
+/* Returns true if m must stay because it has the only standby copy of a stage with one
  * replica. An excluded node would release its copy at once. */
 static bool keeps_only_copy(const struct members *members, const struct member *m)
 {

@@ -18,11 +18,11 @@
 #include "controller/planning/stage_choice.h"
 #include "controller/run/outcome.h"
 #include "controller/run/stream.h"
+#include "controller/weights/placement.h"
 #include "model/cut.h"
 #include "model/tensor.h"
 
 enum { NODES_TEXT = 28, LAYERS_SHOWN = 24 };
-static const double state_bytes = 12; /* bytes of a parameter: the weight and two moments */
 static const double mega = 1e6;
 
 static void send_answer(struct run *run, struct console *to, uint64_t command, bool feasible,
@@ -44,15 +44,6 @@ static void send_answer(struct run *run, struct console *to, uint64_t command, b
 
 /* ---- what changes ---- */
 
-static uint32_t first_layer(const struct model_config *model, int stage)
-{
-	uint32_t first = 0;
-
-	for (int s = 0; s < stage; s++)
-		first += model_layer_count(model, (uint32_t)s);
-	return first;
-}
-
 /* Returns true if the node gets other layers, or the embedding, or loses it. */
 static bool moves(const struct run *run, const struct recut_record *r, const struct member *m)
 {
@@ -60,7 +51,8 @@ static bool moves(const struct run *run, const struct recut_record *r, const str
 	int was = member_stage(run, m), to = r->stage_of[m->id];
 
 	return to >= 0 && (was < 0 || (was == 0) != (to == 0) ||
-			   first_layer(now, was) != first_layer(&r->model, to) ||
+			   model_first_layer(now, (uint32_t)was) !=
+				   model_first_layer(&r->model, (uint32_t)to) ||
 			   model_layer_count(now, (uint32_t)was) !=
 				   model_layer_count(&r->model, (uint32_t)to));
 }
@@ -76,10 +68,10 @@ static int count_bytes(const struct members *members, const struct recut_record 
 	if (rc != 0)
 		return rc;
 	for (uint32_t s = 0; s < r->model.n_stages; s++)
-		*sent += state_bytes * (double)tensor_table_parameters(&table, s);
+		*sent += STATE_BYTES * (double)tensor_table_parameters(&table, s);
 	for (uint32_t i = 0; i < members->n; i++)
 		if (r->stage_of[i] >= 0)
-			*read += state_bytes *
+			*read += STATE_BYTES *
 				 (double)tensor_table_parameters(&table, (uint32_t)r->stage_of[i]);
 	tensor_table_free(&table);
 	return 0;
@@ -173,6 +165,7 @@ void cut_preview_ask(struct operators *ops, struct console *to, const struct msg
 	const char *layers = m->text + strlen("preview");
 	int rc;
 
+	layers += *layers == ' ';
 	if (ops->cut.comparison) {
 		keep_for_later(ops, to, m);
 		return;
@@ -180,7 +173,9 @@ void cut_preview_ask(struct operators *ops, struct console *to, const struct msg
 	order = alloc_new(sizeof(*order));
 	if (!ops->run->plan || ops->run->committed == 0)
 		outcome_set(&o, -EAGAIN, "the run has no commit yet");
-	else if (cut_order_read(ops, layers + (*layers == ' '), order, &o)) {
+	else if (cut_order_read(ops, layers, order, &o)) {
+		if (!layers[0])
+			ops->stages.previewed = ops->stages.n_proposals;
 		rc = recut_record_make(&r, ops->run->record.store, order, "cut", &err);
 		if (rc == 1)
 			outcome_set(&o, 0, "the run has these stages already");

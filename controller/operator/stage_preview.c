@@ -89,8 +89,12 @@ bool cut_order_read(const struct operators *ops, const char *layers, struct recu
 void act_cut(struct operators *ops, const char *who, const struct msg_command *m, struct outcome *o)
 {
 	struct recut_order *order = alloc_new(sizeof(*order));
+	const struct stage_preview *p = &ops->stages;
 
-	if (cut_order_read(ops, m->text, order, o)) {
+	if (!m->text[0] && p->previewed != 0 && p->previewed != p->n_proposals) {
+		outcome_set(o, -ESTALE, "other stages were proposed after the preview: see them "
+					"with cut");
+	} else if (cut_order_read(ops, m->text, order, o)) {
 		recut_command(ops->run, order, o);
 		if (o->status == 0)
 			note(ops->run, NOTE_COMMAND, -1, 0, "cut %.100s (%s): %.80s",
@@ -150,6 +154,7 @@ static void propose(struct operators *ops, const struct stage_choice *c)
 	if (is_present(best, stage_choice_question(c)))
 		return;
 	ops->stages.proposal = alloc_new(sizeof(*ops->stages.proposal));
+	ops->stages.n_proposals++;
 	recut_order_of_candidate(ops->stages.proposal, best, stage_choice_question(c),
 				 ops->members->n);
 	list_numbers(best->layers, best->n_stages, layers);

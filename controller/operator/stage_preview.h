@@ -24,6 +24,9 @@ struct stage_preview {
 	/* The stages that the journal proposed last; NULL: none, or the proposed stages are the
 	 * present ones */
 	struct recut_order *proposal;
+	uint32_t n_proposals; /* number of proposals so far */
+	/* The number of the proposal that a preview of the command `cut` has shown; 0: none. */
+	uint32_t previewed;
 };
 
 /* Carries out the command `stages`: starts a choice of stages for the connected nodes. */

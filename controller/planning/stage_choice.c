@@ -72,12 +72,16 @@ static void list_usable(struct stage_choice *c)
 	}
 }
 
+/* Plans given stages. A run that changes to them keeps its number of skipped stages, unlike a
+ * choice, which keeps the skipped share. */
 static void evaluate(struct stage_choice *c, struct candidate *x)
 {
-	const struct candidate_frame *f = &c->question->frame;
+	struct candidate_frame f = c->question->frame;
 
-	if (!atomic_load(&c->cancel) && candidate_is_possible(x, f))
-		candidate_evaluate(x, PRESENT, f);
+	if (f.skip > 0)
+		f.of_stages = x->n_stages;
+	if (!atomic_load(&c->cancel) && candidate_is_possible(x, &f))
+		candidate_evaluate(x, PRESENT, &f);
 }
 
 static void *run_choice(void *arg)

@@ -346,6 +346,39 @@ static void wait_for_answer(struct controller *c, uint64_t sequence)
 	assert_int_equal(c->run.stream.consoles[0].sequence, sequence);
 }
 
+static int order_cut(struct controller *c, const char *layers)
+{
+	struct msg_command m = { .verb = COMMAND_CUT };
+	struct outcome o = { 0, "" };
+
+	snprintf(m.text, sizeof(m.text), "%s", layers);
+	act_cut(&c->operators, "test", &m, &o);
+	return o.status;
+}
+
+/* An operator who has seen the preview of proposed stages gets these stages, or a refusal. */
+TEST_WITH(a_proposal_that_changed_after_its_preview_is_refused, under_way_begin, under_way_end)
+{
+	struct controller *c = *state;
+	struct stage_preview *p = &c->operators.stages;
+	struct outcome o = { 0, "" };
+
+	attach(c);
+	commit(c);
+	describe(c);
+	p->proposal = calloc(1, sizeof(*p->proposal));
+	assert_true(cut_order_read(&c->operators, "7,5", p->proposal, &o));
+	p->n_proposals = 1;
+	ask_preview(c, 1, "");
+	wait_for_answer(c, 1);
+	p->n_proposals = 2; /* another choice has ended */
+	assert_int_equal(order_cut(c, ""), -ESTALE);
+	assert_int_equal(order_cut(c, "7,5"), 0);
+	ask_preview(c, 2, "");
+	wait_for_answer(c, 2);
+	assert_int_equal(order_cut(c, ""), 0);
+}
+
 /* The second of three requests is refused at once, and the other two are simulated. */
 TEST_WITH(the_newest_preview_waits_for_the_first, under_way_begin, under_way_end)
 {

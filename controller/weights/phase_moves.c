@@ -51,9 +51,6 @@ enum {
 	 * without one of these nodes. */
 	MORE_US = 1500000
 };
-/* bytes that a fetch sends for each parameter: the weight and two moments */
-static const double state_bytes = 12;
-static const double state_floats = 3;
 
 /* ---- which nodes move ---- */
 
@@ -91,7 +88,7 @@ static double fetch_s(const struct backups *backups, const struct member *m, int
 {
 	const struct run *run = backups->run;
 	double parameters = (double)run->training.stage_parameters[stage], least = INFINITY;
-	double more = state_floats / tensor_format_sum_share(run->cluster->formats.sum_wire);
+	double more = STATE_FLOATS / tensor_format_sum_share(run->cluster->formats.sum_wire);
 
 	for (uint32_t i = 0; i < backups->members->n; i++) {
 		const struct member *from = &backups->members->list[i];
@@ -101,7 +98,7 @@ static double fetch_s(const struct backups *backups, const struct member *m, int
 			continue;
 		s = backups->members->links
 			    ? placement_transfer_s(backups->members, from, m,
-						   state_bytes * parameters)
+						   STATE_BYTES * parameters)
 			    : run->unit_s * more * placement_distance_s(run, from, m);
 		least = fmin(least, fmax(s, 0));
 	}

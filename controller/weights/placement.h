@@ -4,6 +4,9 @@
 
 #include <stdbool.h>
 
+/* The state of a parameter that nodes fetch: the weight and AdamW's two moments. */
+enum { STATE_FLOATS = 3, STATE_BYTES = 12 };
+
 struct members;
 struct run;
 struct member;

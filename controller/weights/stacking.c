@@ -33,8 +33,6 @@ enum {
 	MOST_FAILURES = 3,
 	AGAIN_US = 30000000 /* time after which a node that failed tries again */
 };
-/* bytes that a fetch sends for each parameter: the weight and two moments */
-static const double state_bytes = 12;
 
 static int source_of(const struct run *run, const struct member *m)
 {
@@ -90,7 +88,7 @@ static uint64_t find_lead(const struct backups *backups)
 					fetch_s,
 					placement_transfer_s(
 						backups->members, from, to,
-						state_bytes *
+						STATE_BYTES *
 							(double)backups->run->training
 								.stage_parameters[source]));
 		}
