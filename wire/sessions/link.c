@@ -296,6 +296,10 @@ static int transmit_hooked(struct link *link, unsigned trunk, const struct socke
 	static const struct socket_route none;
 	struct held_frame held = link->held;
 	int rc = 0, fate = link->options.hook->fate(link->options.hook->context, frame, size);
+	if (fate == LINK_NO_ROOM) {
+		socket_frame_free(frame);
+		return -EAGAIN;
+	}
 	if (fate < 0 && held.bytes == NULL) {
 		link->held = (struct held_frame){frame, size, trunk, route != NULL ? *route : none};
 		return 0;

@@ -583,6 +583,36 @@ TEST(a_large_probe_shows_that_large_packets_pass)
 	pair_close(&p);
 }
 
+static int refuse_some(void *context, uint8_t *frame, size_t size)
+{
+	int *left = context;
+	(void)frame;
+	if (*left == 0 || size > 200)
+		return 1;
+	--*left;
+	return LINK_NO_ROOM;
+}
+
+/* An acknowledgement that finds no room is sent later, so the other end sends nothing again. */
+TEST(an_acknowledgement_without_room_is_sent_later)
+{
+	struct pair p;
+	struct post_peer_info info;
+	int refused = 0;
+	const struct link_hook hook = {refuse_some, &refused};
+	struct post_options busy = {.hook = &hook};
+	pair_open(&p, defaults, busy);
+	PAIR_UNTIL(&p, p.a.seen.up == 1 && p.b.seen.up == 1);
+	PAIR_UNTIL(&p, post_idle(p.a.post, 0) && post_idle(p.b.post, 0));
+	refused = 3;
+	assert_int_equal(send_text(p.a.post, p.a.seen.peer, "small", POST_RELIABLE), 0);
+	PAIR_UNTIL(&p, p.b.seen.data == 1 && post_idle(p.a.post, 0));
+	assert_int_equal(refused, 0);
+	assert_int_equal(post_peer(p.a.post, p.a.seen.peer, &info), 0);
+	assert_int_equal(info.resent_frames, 0);
+	pair_close(&p);
+}
+
 /* After a large probe, many small probes are sent before its answer arrives, as on a long link that
  * may be broken. The answer to the large probe must still count. */
 TEST(small_probes_do_not_displace_a_large_one)
