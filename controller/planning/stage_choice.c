@@ -73,14 +73,14 @@ static void list_usable(struct stage_choice *c)
 }
 
 /* Plans given stages. A run that changes to them keeps its number of skipped stages, unlike a
- * choice, which keeps the skipped share. */
+ * choice, which keeps the skipped share. Microbatches may then visit stage 0 alone. */
 static void evaluate(struct stage_choice *c, struct candidate *x)
 {
 	struct candidate_frame f = c->question->frame;
 
 	if (f.skip > 0)
 		f.of_stages = x->n_stages;
-	if (!atomic_load(&c->cancel) && candidate_is_possible(x, &f))
+	if (!atomic_load(&c->cancel) && candidate_fits(x, &f))
 		candidate_evaluate(x, PRESENT, &f);
 }
 

@@ -113,6 +113,8 @@ static void fill_machine(const struct members *members, const struct member *m,
 	e->device = alloc_string(m->hello.device);
 	e->flop_per_s = speed_of(members, m, shape);
 	e->memory_bytes = memory_of(members, m);
+	if (members->run->options.cluster.time_scale != 0)
+		e->most_slots = members->run->cluster->nodes[m->id].memory;
 }
 
 /* The latency of a link is its delay without the part for the bytes. */

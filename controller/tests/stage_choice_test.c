@@ -87,6 +87,7 @@ FIXTURE_TEST(speeds_and_links_are_those_of_the_cluster)
 	double bytes = q->shape.activation_bytes * q->shape.batch;
 
 	assert_int_equal(f->n_nodes, NODES);
+	assert_int_equal(f->entries[0].most_slots, 3);
 	assert_true(fabs(f->entries[0].flop_per_s / f->entries[SLOW].flop_per_s / slower - 1) <
 		    1e-9);
 	/* A stage with a third of the layers takes as long for a forward pass as the cluster
@@ -164,6 +165,32 @@ FIXTURE_TEST(stages_are_compared_without_a_choice)
 	assert_int_equal(stage_choice_result(c, &err), -ENOENT);
 	assert_true(stage_choice_wanted_s(c) < equal_s);
 	stage_choice_free(c);
+}
+
+/* A change of stages keeps the number of skipped stages: 1 of 3, then 1 of 6. With 1 of 2,
+ * microbatches visit stage 0 alone. */
+FIXTURE_TEST(given_stages_keep_the_number_of_skipped_stages)
+{
+	static const int stage_of[][NODES] = { { 0, 1, 2, 3, 4, 5 }, { 0, 0, 0, 1, 1, 1 } };
+	static const uint32_t n_stages[] = { 6, 2 };
+
+	for (int i = 0; i < 2; i++) {
+		struct controller *w = *state;
+		struct stage_question *q = ask(w);
+		struct model_config other = w->run.training.model;
+		const struct plan *plan;
+		struct stage_choice *c;
+
+		q->frame.skip = 1;
+		q->frame.of_stages = 3;
+		model_cut_equally(&other, n_stages[i]);
+		stage_question_compare(q, &other, stage_of[i]);
+		c = wait_for(q);
+		plan = stage_choice_question(c)->wanted.plan;
+		assert_non_null(plan);
+		assert_int_equal(plan->path_length, (int)n_stages[i] - 1);
+		stage_choice_free(c);
+	}
 }
 
 FIXTURE_TEST(a_distant_node_is_left_out_with_the_reason)

@@ -122,7 +122,7 @@ double candidate_price(const struct candidate *c, const struct candidate_frame *
 	return sum;
 }
 
-bool candidate_is_possible(const struct candidate *c, const struct candidate_frame *f)
+bool candidate_fits(const struct candidate *c, const struct candidate_frame *f)
 {
 	int sizes[CLUSTER_MOST_STAGES] = { 0 };
 
@@ -136,7 +136,12 @@ bool candidate_is_possible(const struct candidate *c, const struct candidate_fra
 	for (int s = 0; s < c->n_stages; s++)
 		if (sizes[s] == 0 || c->layers[s] < (s > 0))
 			return false;
-	return f->batch % (c->sequences * sizes[0]) == 0 &&
+	return f->batch % (c->sequences * sizes[0]) == 0;
+}
+
+bool candidate_is_possible(const struct candidate *c, const struct candidate_frame *f)
+{
+	return candidate_fits(c, f) &&
 	       candidate_visits_all(f, c->n_stages, f->batch / c->sequences);
 }
 

@@ -74,8 +74,11 @@ struct stage_fit candidate_fit(const struct candidate *c, int node,
  * unknown. */
 double candidate_price(const struct candidate *c, const struct candidate_frame *f);
 
-/* Returns true if the candidate can run: every stage is visited and has nodes, each node has memory
- * for its stage, and the data nodes share the batch equally. */
+/* Returns true if the candidate can run: each stage has nodes, each node has memory for its stage,
+ * and the data nodes share the batch equally. */
+bool candidate_fits(const struct candidate *c, const struct candidate_frame *f);
+/* Returns true if the candidate fits and each stage is visited. A choice lists no other
+ * candidates. */
 bool candidate_is_possible(const struct candidate *c, const struct candidate_frame *f);
 /* Makes the cluster of a possible candidate, in fp32. The cluster has the nodes in use, in the
  * fleet's order. NULL: there is no memory for the matrices. */

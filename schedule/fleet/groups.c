@@ -25,6 +25,7 @@ static bool are_alike(const struct fleet_machines *a, const struct fleet_machine
 		return false;
 	return is_near(a->flop_per_s, b->flop_per_s, tolerance) &&
 	       is_near(a->memory_bytes, b->memory_bytes, tolerance) &&
+	       a->most_slots == b->most_slots &&
 	       is_near(a->price_per_hour / a->cards, b->price_per_hour / b->cards, tolerance);
 }
 

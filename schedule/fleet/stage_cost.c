@@ -48,13 +48,14 @@ struct stage_times stage_cost_times(const struct model_shape *m, const struct fl
 struct stage_fit stage_cost_fit(const struct model_shape *m, const struct fleet_machines *e,
 				int layers, bool has_ends, int batch, int wanted)
 {
+	double most = e->most_slots > 0 ? fmin(e->most_slots, STAGE_MOST_SLOTS) : STAGE_MOST_SLOTS;
 	struct stage_fit fit = { 0 };
 
 	for (enum shape_recompute level = SHAPE_NORMS; level <= SHAPE_BLOCK; level++) {
 		double one = stage_cost_bytes(m, layers, has_ends, batch, level, 1);
 		double slot = stage_cost_bytes(m, layers, has_ends, batch, level, 2) - one;
 		double left = e->memory_bytes - one;
-		int slots = left < 0 ? 0 : (int)fmin(STAGE_MOST_SLOTS, 1 + left / fmax(slot, 1e-9));
+		int slots = left < 0 ? 0 : (int)fmin(most, 1 + left / fmax(slot, 1e-9));
 
 		if (level > SHAPE_NORMS && slots <= fit.slots)
 			break;
