@@ -199,7 +199,7 @@ static int parse_act(void *options, const char *text, struct error *err)
 				    .node = verb == COMMAND_FINISH || verb == COMMAND_CUT ? -1
 											  : (int)v,
 				    .value = (int64_t)v,
-				    .text = verb == COMMAND_CUT ? number + 1 : NULL };
+				    .argument = number ? number + 1 : NULL };
 	o->n_acts++;
 	return 0;
 }

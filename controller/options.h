@@ -21,7 +21,7 @@ struct scripted_act {
 	enum fault_kind fault;
 	int node;
 	int64_t value;
-	const char *text; /* COMMAND_CUT: the layers of each stage; otherwise NULL */
+	const char *argument; /* the text after the act's name, as 30%:2; NULL: none */
 	bool done;
 };
 

@@ -38,7 +38,7 @@ six_begin first --run-dir "$run" --agents 6 --stages 2,2,2 --skip 0 --iterations
 wait_for "$dir/first.events" 10 $controller 240
 grep -q '"event":"cut","n":3,"layers":"2,5,5"' "$dir/first.events" || die "the stages did not change"
 grep '"event":"device"' "$dir/first.events" | grep -q '"iteration":3,' || die "no event device of the last commit before the change"
-grep -q 'script: cut:.*9 + 9 is 18 layers, but the model has 12' "$dir/first.err" || die "an impossible cut was accepted"
+grep -q 'script: cut:9,9: .*9 + 9 is 18 layers, but the model has 12' "$dir/first.err" || die "an impossible cut was accepted"
 kill -TERM $controller
 six_end
 "$sk" verify "$run" --format json >"$dir/verify.json" 2>"$dir/verify.err" || die "verify: $(cat "$dir/verify.json")"

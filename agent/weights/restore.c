@@ -213,7 +213,8 @@ void restore_job_done(struct restore *r, const struct job *job, int64_t now_us)
 	if (r->uses.held->standing != STAND_RESTORING && r->uses.held->standing != STAND_PREPARING)
 		return; /* a newer order has arrived during the job, so its result is not used */
 	if (job->rc < 0 && r->order.on_controller && r->file == FILE_HERE) {
-		tell_log(r->uses.tell, LOG_WARN, "%s", job->err.text);
+		tell_log(r->uses.tell, LOG_WARN, "%s; the controller's file is fetched",
+			 job->err.text);
 		fetch_file(r, now_us);
 		r->uses.held->standing = STAND_WAITING;
 		return;

@@ -193,16 +193,16 @@ void command_scripted(struct operators *ops)
 		};
 		struct outcome o = { 0, "" };
 
-		if (a->text)
-			snprintf(m.text, sizeof(m.text), "%s", a->text);
+		if (a->verb == COMMAND_CUT)
+			snprintf(m.text, sizeof(m.text), "%s", a->argument);
 		if (a->done || a->iteration > ops->run->committed + 1)
 			continue;
 		a->done = true;
 		give_command(ops, "script", &m, &o);
 		record_scripted(ops->run, i, o.status, o.text);
 		if (o.status != 0)
-			note(ops->run, NOTE_WARNING, a->node, 0, "script: %s:%lld: %s", act_name(a),
-			     (long long)a->value, o.text);
+			note(ops->run, NOTE_WARNING, a->node, 0, "script: %s%s%s: %s", act_name(a),
+			     a->argument ? ":" : "", a->argument ? a->argument : "", o.text);
 	}
 }
 

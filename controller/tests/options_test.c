@@ -235,7 +235,7 @@ TEST(a_resumed_run_may_have_other_stages)
 	assert_int_equal(o.training.cut.of[1], 7);
 	assert_int_equal(o.cluster.n_stages, 3);
 	assert_int_equal(o.acts[0].verb, COMMAND_CUT);
-	assert_string_equal(o.acts[0].text, "6,6");
+	assert_string_equal(o.acts[0].argument, "6,6");
 
 	/* A controller that continues the run gets the options that the record lacks, but no new
 	 * stages. */

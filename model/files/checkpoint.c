@@ -611,7 +611,9 @@ static int open_shard(struct safetensors **file, char path[PATH + NAME], const c
 	rc = safetensors_hash(*file, &is, err);
 	if (!rc && is != hash)
 		rc = error_set(err, -EINVAL,
-			       "%s: damaged: its hash differs from the recorded one", path);
+			       "%s: damaged, or of other stages: its hash differs from the recorded "
+			       "one",
+			       path);
 	if (rc)
 		safetensors_close(*file);
 	return rc;

@@ -16,7 +16,7 @@
 #include "schedule/format/request.h"
 #include "schedule/tests/fleet_fixture.h"
 
-enum { INSTANCES = 4, FEW_EVALUATIONS = 100, EVALUATIONS = 3000 };
+enum { INSTANCES = 2, FEW_EVALUATIONS = 100, EVALUATIONS = 3000 };
 #define ALLOWED 1.02
 
 static const char *const devices[] = { "H100", "A100 40GB", "RTX 4090", "L4" };
