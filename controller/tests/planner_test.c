@@ -43,7 +43,7 @@ static struct planned *wait_for(struct planner *p)
 
 		if (a)
 			return a;
-		assert_true(poll(&fd, 1, 20000) > 0);
+		assert_true(poll(&fd, 1, 120000) > 0);
 	}
 }
 

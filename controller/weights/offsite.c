@@ -504,7 +504,7 @@ static void begin_work(struct backups *backups, const struct work *next)
 {
 	struct offsite *o = backups->offsite;
 	struct work *w = &o->work;
-	int rc;
+	bool runs = next->rc == 0;
 
 	*w = *next;
 	w->remote = &o->remote;
@@ -514,13 +514,17 @@ static void begin_work(struct backups *backups, const struct work *next)
 		o->remote.limit_us += PARAMETER_US *
 				      (int64_t)backups->run->training.stage_parameters[w->stage];
 	o->thread_done = false;
-	rc = w->rc == 0 ? pthread_create(&o->thread, NULL, run_work, o) : 0;
-	if (rc != 0)
-		w->rc = error_set(&w->err, -rc, "no thread: %s", strerror(rc));
-	o->thread_runs = w->rc == 0;
-	if (w->rc != 0 && w->kind == WORK_GET)
+	if (runs) {
+		int rc = pthread_create(&o->thread, NULL, run_work, o);
+
+		runs = rc == 0; /* from here on a thread that runs may write to *w */
+		if (!runs)
+			w->rc = error_set(&w->err, -rc, "no thread: %s", strerror(rc));
+	}
+	o->thread_runs = runs;
+	if (!runs && w->kind == WORK_GET)
 		take_result(backups);
-	else if (w->rc != 0)
+	else if (!runs)
 		take_failure(backups, w);
 }
 

@@ -611,8 +611,8 @@ static int open_shard(struct safetensors **file, char path[PATH + NAME], const c
 	rc = safetensors_hash(*file, &is, err);
 	if (!rc && is != hash)
 		rc = error_set(err, -EINVAL,
-			       "%s: damaged, or of other stages: its hash differs from the recorded "
-			       "one",
+			       "%s: damaged, or of other stages: its hash differs from the "
+			       "recorded one",
 			       path);
 	if (rc)
 		safetensors_close(*file);
