@@ -287,7 +287,8 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 	}
 }
 
-/* Handles a WELCOME. It replaces a WELCOME that still waits, and all orders that wait with it. */
+/* Handles a WELCOME. If another WELCOME still waits, drops that one and all orders that wait behind
+ * it. */
 static void take_welcome(struct agent *a, struct msg *m, int64_t now_us)
 {
 	struct line *l = &a->modules.orders->next_run;

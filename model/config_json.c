@@ -144,7 +144,7 @@ int model_config_read(struct model_config *c, struct hyperparameters *r, const j
 	if (!rc)
 		rc = model_config_check(&config, err);
 	cut = config.stage_layers;
-	if (!rc) /* printed as n_stages alone, so that an equal cut has only one form */
+	if (!rc) /* stores an equal cut as n_stages alone: equal models have equal configs */
 		rc = model_cut(&config, &cut, "stage_layers", err);
 	if (!rc && hyper_json)
 		rc = object_read(&hyper_fields, &hyper, hyper_json, "recipe", err);

@@ -29,10 +29,9 @@ struct console {
 	/* A write to the recording failed, so the end of the recording is missing. */
 	bool record_failed;
 	int64_t now_us;     /* time on this machine's clock */
-	/* Position in the played recording, as a time of the recording's clock, when this
-	 * machine's clock showed play_local_us. */
-	int64_t play_base_us;
-	int64_t play_local_us;
+	/* While a recording is played: at the time play_local_us of this machine's clock, the
+	 * playback was at the time play_base_us of the recording's clock. */
+	int64_t play_base_us, play_local_us;
 	int64_t drawn_us;
 	struct text_mode plain; /* state of the text output for --plain */
 	bool hung_up;           /* the terminal was closed */

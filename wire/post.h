@@ -296,8 +296,8 @@ int post_defer(struct post *p, post_peer_id peer, enum post_class class, bool de
 #define POST_PROBE_LARGE 20000 /* bytes of a large probe: more than two packets of 9,000 */
 int post_probe(struct post *p, post_peer_id peer, bool large, int64_t now_us);
 
-/* A RELIABLE message that the peer's process has received. Messages of class CONTROL are not
- * recorded. */
+/* The times of a RELIABLE message that the peer's process has received. Messages of class CONTROL
+ * have no such times. */
 struct post_transfer {
 	post_peer_id peer;
 	enum post_class class;

@@ -18,8 +18,9 @@ struct large_trial {
 	post_peer_id old;
 	post_peer_id dial;  /* the connection on which the last large probe was sent; 0: none */
 	int64_t since_us;   /* when the first large probe left on the connection `dial` */
-	/* Small probes were answered for long enough, and large ones were not. */
-	bool is_lost;
+	/* The link loses large messages: small probes were answered, and large ones were not, for
+	 * several times the expected time (probe.c). */
+	bool loses_large;
 };
 
 /* Address of a peer. join.c owns it. */

@@ -79,7 +79,7 @@ static int64_t look_at_link(struct peers *peers, uint16_t to, int64_t now_us)
 	if (p->dial)
 		post_peer(peers->post, p->dial, &info);
 	if (p->doubted && !blocked && info.large_passed_us > p->doubted_us)
-		p->doubted = p->trial.is_lost = false;
+		p->doubted = p->trial.loses_large = false;
 	if (!blocked && !p->doubted && !info.stalled_us)
 		p->stuck_us = 0;
 	else if (!p->stuck_us)
@@ -95,7 +95,7 @@ static int64_t look_at_link(struct peers *peers, uint16_t to, int64_t now_us)
 		p->large_us = 0;
 		p->trial = (struct large_trial){ .old = p->dial };
 	}
-	p->trial.is_lost |= p->doubted && !blocked && is_judged(p, expected_us, now_us) &&
+	p->trial.loses_large |= p->doubted && !blocked && is_judged(p, expected_us, now_us) &&
 			    now_us - info.heard_us < expected_us;
 	if (p->doubted && !blocked)
 		probe_doubted(peers, to, &info, expected_us, now_us);
@@ -113,7 +113,7 @@ uint32_t probe_links(struct peers *peers, struct msg_stuck *out, int64_t now_us)
 		if (n < MSG_STUCK && p->stuck_us && now_us - p->stuck_us > expected_us)
 			out[n++] = (struct msg_stuck){ i, (uint32_t)((now_us - p->stuck_us) / 1000),
 						       (uint32_t)(expected_us / 1000),
-						       p->small_passes, p->trial.is_lost };
+						       p->small_passes, p->trial.loses_large };
 	}
 	return n;
 }

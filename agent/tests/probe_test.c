@@ -114,7 +114,7 @@ TEST(a_network_that_loses_large_messages_is_reported)
 	wire.passes_large = true;
 	wire.info.stalled_us = 0;
 	assert_false(beats(a, SECOND));
-	assert_false(a->peers.list[0].doubted || a->peers.list[0].trial.is_lost);
+	assert_false(a->peers.list[0].doubted || a->peers.list[0].trial.loses_large);
 	end(a);
 	a = begin(2 * SECOND);
 	assert_false(beats(a, 11 * SECOND));
@@ -157,7 +157,7 @@ TEST(a_connection_that_backs_off_is_not_reported)
 	wire.only_first_is_stuck = true;
 	for (int i = 0; i < 200; i++) {
 		assert_false(beats(a, BEAT_US));
-		assert_false(a->peers.list[0].trial.is_lost);
+		assert_false(a->peers.list[0].trial.loses_large);
 	}
 	assert_true(a->peers.list[0].dial > 1);
 	end(a);
@@ -169,6 +169,6 @@ TEST(a_link_that_passes_nothing_is_not_reported)
 
 	wire.passes_small = false;
 	assert_false(beats(a, 60 * SECOND));
-	assert_false(a->peers.list[0].trial.is_lost);
+	assert_false(a->peers.list[0].trial.loses_large);
 	end(a);
 }

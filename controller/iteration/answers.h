@@ -9,9 +9,10 @@ struct planned;
 /* Reports in the journal how much early sums shorten an iteration. Only the run's first plan is
  * reported. */
 void answers_tell_sums(struct planning *planning, const struct planned *a);
-/* Applies the planner's answer to a request for the run, and takes ownership of the answer. A plan
- * that is better than the pending one becomes pending and takes effect at the next iteration. Every
- * other answer is freed. */
+/* Takes the planner's answer to a request for a plan of the run (PLANNER_RUN), and owns it. The
+ * plan becomes pending, and takes effect at the next iteration, unless a newer request has replaced
+ * its request, or the plan in force or the pending plan is about as good or better. Then the answer
+ * is freed. */
 void answers_run(struct planning *planning, struct planned *a);
 /* Takes the answer to a request for a plan of the plain pipeline. Stores this plan's iteration
  * time, which consoles show beside the run's, and frees the answer. */

@@ -21,8 +21,8 @@ struct stage_preview {
 	uint64_t nodes;
 	int64_t changed_us; /* when this set last changed */
 	bool is_considered; /* a choice was already made for this set of nodes */
-	/* The stages that the journal proposed last; NULL: none, or the proposed stages are the
-	 * present ones */
+	/* The stages that the controller proposed last, in a line of the journal. NULL: it has
+	 * proposed none, or its last choice was the present stages. */
 	struct recut_order *proposal;
 	uint32_t n_proposals; /* number of proposals so far */
 	/* The number of the proposal that a preview of the command `cut` has shown; 0: none. */

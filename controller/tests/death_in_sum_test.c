@@ -177,7 +177,7 @@ FIXTURE_TEST(a_death_in_another_stage_does_not_change_this)
 }
 
 /* The dead node returns, and takes part in the next sum with an empty gradient. */
-FIXTURE_TEST(the_return_of_the_node_does_not_change_this)
+FIXTURE_TEST(a_returned_node_is_in_the_next_sum)
 {
 	struct controller *c = *state;
 	struct member *back = &c->members.list[4];

@@ -285,7 +285,8 @@ struct protocol {
 	 * other stages fetch a copy. have_copies: nodes, as bits, that have a copy in the
 	 * beginning. */
 	uint8_t always, have_copies;
-	/* The next phase visits these stages, although copies are still being fetched */
+	/* The exploration begins after the controller has entered the phase that visits the other
+	 * stages, although some nodes still fetch copies. */
 	bool entered;
 	/* 1 + the stage that each node has in the next phase; 0: the stage does not change. Nodes
 	 * in have_copies have a copy in the beginning. */

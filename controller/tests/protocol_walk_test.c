@@ -206,7 +206,8 @@ static const char *committed_differs(const struct p_state *s, const struct p_nod
 	return NULL;
 }
 
-/* Returns the first difference between the prepared exchange and the listed nodes; NULL: none. */
+/* Compares the exchange of stages that the controller has prepared with the nodes that the model
+ * lists for a move. Returns the first difference; NULL: none. */
 static const char *exchange_differs(const struct controller *c, const struct p_state *s)
 {
 	const struct exchange *x = &c->planning.targets.exchange;

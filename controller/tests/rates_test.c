@@ -122,7 +122,8 @@ FIXTURE_TEST(a_run_without_a_length_ends_on_command)
 	check_rate(run, 120, 0.1);
 }
 
-/* The decay begins at the rate of its first iteration, so the rate does not jump. */
+/* The decay that the operator orders begins at the rate which the cosine has reached, so the rate
+ * does not jump. */
 FIXTURE_TEST(a_cosine_ends_on_command_too)
 {
 	struct run *run = run_of(state, LR_COSINE, 210);

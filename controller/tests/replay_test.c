@@ -100,7 +100,8 @@ TEST(numbers_come_from_the_rows)
 	/* Two microbatches, each with one sequence of 64 tokens, in the second from 2000 ms to 3000
 	 * ms. */
 	assert_true(s->iterations[0].tokens_per_s == 128);
-	/* The nodes worked for 0.9 s in total; 3 nodes had 0.75 s each. */
+	/* The iteration took 0.75 s, and 3 nodes were alive: 2.25 s of node time. Tasks took 0.9 s
+	 * of it. */
 	assert_float_equal(s->iterations[0].idle_fraction, 0.6, 1e-6);
 	assert_string_equal(s->iterations[0].algorithm, "best");
 	assert_true(s->validations[0].loss == 4.25f);

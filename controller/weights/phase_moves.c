@@ -43,7 +43,7 @@ enum {
 	/* number of iterations for which nodes with complete copies wait for nodes that still
 	 * fetch */
 	PATIENCE = 5,
-	EARLIEST = 3, /* copies are fetched at least this many iterations before the phase begins */
+	EARLIEST = 3, /* fetches of copies begin at least this many iterations before the phase */
 	/* Number of failures to keep a copy after which the node does not move in this phase */
 	MOST_FAILURES = 3,
 	AGAIN_US = 30000000, /* time after which a node that failed tries again */

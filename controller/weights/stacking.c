@@ -26,7 +26,7 @@
 #include "controller/weights/backups.h"
 
 enum {
-	EARLIEST = 8, /* copies are fetched at least this many iterations before the phase begins */
+	EARLIEST = 8, /* fetches of copies begin at least this many iterations before the phase */
 	/* Number of iterations for which the phase waits for nodes that still fetch */
 	PATIENCE = 3,
 	/* The phase does not wait for a node that failed this many times to keep a copy */

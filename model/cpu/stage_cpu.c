@@ -173,8 +173,8 @@ static int take_arena(struct cpu_stage *s, struct error *err)
 	if (rc)
 		return error_prefix(
 			err, rc,
-			"stage %u, %u slots of %u x %u tokens, recompute %s (block: "
-			"%.1f MiB)",
+			"stage %u, %u slots of %u x %u tokens, recompute %s (block "
+			"needs %.1f MiB)",
 			l->index, l->slots, l->batch, l->sequence, recompute_name(l->recompute),
 			(double)least / 0x1p20);
 	carve_stage(s, s->arena);

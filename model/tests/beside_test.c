@@ -354,8 +354,8 @@ static const struct beside_case piece_cases[] = {
 	  .refused = "added_tokens.json: <|im_end|>: <|im_end|>: tokenizer.model has another" },
 	{ { { "added_tokens.json", "{\"<|im_end|>\": 100000000}" } },
 	  .refused = "expected an id below" },
-	/* The added tokens of a tokenizer.json beside a SentencePiece model are used, although the
-	 * model is of another kind. */
+	/* A tokenizer.json beside a SentencePiece model gives added tokens, although its own
+	 * "model" is BPE. */
 	{ { { "tokenizer.json",
 	      "{\"added_tokens\": [{\"id\": 265, \"content\": \"<|im_end|>\", \"special\": true}],"
 	      "\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\"},"

@@ -27,7 +27,7 @@
 #define MOST_ROUTES 32
 #define ROUNDING 1e-9
 
-/* Data nodes with equal routes that send the same number of microbatches. */
+/* Data nodes with equal routes, speeds and memory that send the same number of microbatches. */
 struct kind {
 	int node, n, times;
 	int n_routes;

@@ -80,8 +80,9 @@ static double travel_s(const struct oracle *o)
 	return sum;
 }
 
-/* Returns a lower bound of the cost: the work of the slowest stage, shared by its nodes, or the
- * travel of a microbatch. */
+/* Returns a lower bound of the cost. No iteration is shorter than the slowest stage's work, shared
+ * by its nodes, nor shorter than a microbatch's travel. The bound is the longer of the two,
+ * multiplied by the price if the aim is the price. */
 static double bound_of(const struct oracle *o)
 {
 	const struct candidate_frame *f = &o->q->frame;

@@ -2,8 +2,9 @@
  * job, with a clock of the job's own. The caller gets the result when the simulated time has come.
  *
  * The seed decides when a job runs: half of the jobs run when they begin, the others when their
- * result is collected. A caller may wrongly free or change what a running job uses, or read a
- * result too early. In some of the runs AddressSanitizer then fails, or the result differs. */
+ * result is collected. This finds a caller that frees or changes what a running job uses, or that
+ * reads a result too early: with some of the seeds AddressSanitizer then reports an error, or the
+ * result differs. */
 #include <stdlib.h>
 #include <time.h>
 

@@ -20,11 +20,14 @@ struct why {
 	double waited_s;  /* time waited so far, in plan seconds */
 	double left_s;    /* how long it will still wait, estimated, in plan seconds */
 	bool choice;      /* true: the task may run on any node of the stage */
-	bool alternative; /* true: the node `other` could run the task now */
-	uint16_t other;   /* the node at which the task would start first */
+	bool alternative; /* true: another node of the stage is live and has a free slot */
+	/* Among such nodes, the one by way of which the microbatch would reach its next node
+	 * earliest */
+	uint16_t other;
 	/* How much longer the transfers by way of `other` take, in plan seconds. */
 	double link_s;
-	/* How much later the task would start at `other`, in plan seconds; < 0: earlier. */
+	/* How much later the microbatch would reach its next node by way of `other` than by way of
+	 * `node`, in plan seconds: link_s, plus the difference of the waits; < 0: earlier. */
 	double change_s;
 };
 

@@ -656,8 +656,9 @@ static void keep(void *context, int64_t at_us, const struct msg *m)
 	free(data);
 }
 
-/* A picture made from a recording equals the picture of the run itself. STREAM_KEEP=FILE writes a
- * recording for `skippipe-console --play FILE` instead, of STREAM_NODES nodes. */
+/* A picture made from a recording equals the picture of the run itself. If STREAM_KEEP=FILE is set,
+ * the test checks nothing, and writes a recording of STREAM_NODES nodes to FILE, for
+ * `skippipe-console --play FILE`. */
 TEST(recorded)
 {
 	const char *path = getenv("STREAM_KEEP"), *nodes = getenv("STREAM_NODES");

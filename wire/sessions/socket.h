@@ -89,8 +89,8 @@ void socket_repair(struct socket *s, int64_t now_us);
 unsigned socket_end_silent(const struct socket *s, int64_t silent_ms);
 /* Closes and reopens all connections of a dialer. */
 void socket_redial(struct socket *s);
-/* Redials at another address, which is in numbers. A dialer of a name connects only after this
- * call. */
+/* Redials at another address, which is numeric. A dialer whose target is a name connects only
+ * after this call. */
 void socket_redirect(struct socket *s, const char *address);
 
 /* Returns a descriptor to poll for POLLIN only; never read from it. */
