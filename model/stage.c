@@ -668,31 +668,6 @@ void stage_stack(struct stage *to, struct stage *from)
 	}
 }
 
-/* Sums the squares in eight running sums, each over every eighth element, which are then added in
- * pairs. A product of two floats is exact in double, so a fused multiply-add changes nothing. */
-double stage_sum_squares(const float *g, size_t n)
-{
-	typedef double doubles __attribute__((vector_size(8 * sizeof(double))));
-	typedef float floats __attribute__((vector_size(8 * sizeof(float))));
-	doubles sums = { 0 };
-	double sum[8];
-	size_t i = 0;
-
-	for (; i + 8 <= n; i += 8) {
-		floats x;
-		doubles y;
-
-		memcpy(&x, g + i, sizeof(x));
-		y = __builtin_convertvector(x, doubles);
-		sums += y * y;
-	}
-	memcpy(sum, &sums, sizeof(sum));
-	for (; i < n; i++)
-		sum[i % 8] += (double)g[i] * (double)g[i];
-	return ((sum[0] + sum[1]) + (sum[2] + sum[3])) +
-	       ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-}
-
 void stage_add(float *to, const float *from, size_t n)
 {
 	vector_ops()->add(to, from, n);

@@ -228,14 +228,11 @@ float *stage_moment1(struct stage *s);
 float *stage_moment2(struct stage *s);
 void stage_changed(struct stage *s);
 
-/* Returns the sum of squares in double. The order of additions depends on n alone, so the result is
- * the same on every machine. */
-double stage_sum_squares(const float *g, size_t n);
 /* Adds `from` to `to`, element by element, in order. */
 void stage_add(float *to, const float *from, size_t n);
 
-/* Computes stage_sum_squares of the stage's gradient on the device. A GPU adds in a different order
- * than the CPU, but always in the same one. */
+/* Computes the sum of squares of the stage's gradient on the device. A GPU adds in a different order
+ * than the CPU (squares.h), but always in the same one. */
 int stage_gradient_squares(struct stage *s, double *sum);
 /* Makes step number t (from 1) of AdamW with gradient * scale. gradient: (P) in host memory;
  * NULL: the stage's own gradient on its device, which stays unchanged. If a gradient is given, the

@@ -84,7 +84,7 @@ void slices_decode(struct slices *r, struct pool *pool);
 /* Returns the first node whose part or sum has not arrived completely; -1: none. */
 int slices_awaits(const struct slices *r);
 /* Call it after slices_decode. Hashes the sum of each slice, and returns the sum of the squares of
- * the staging buffer (stage_sum_squares). All replicas must get the same result. */
+ * the staging buffer (squares.h). All replicas must get the same result. */
 double slices_hash(struct slices *r, struct pool *pool);
 const uint64_t *slices_hashes(const struct slices *r);
 /* Returns the staging buffer (P), borrowed; valid after slices_decode. */
