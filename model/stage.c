@@ -105,7 +105,7 @@ static int lay_out(struct stage *s, const struct model_config *c, uint32_t index
 		.threads = o->threads ? o->threads : 1,
 		.recompute = o->recompute,
 		.only_steps = o->only_steps,
-		.sums_on_host = o->sums_on_host,
+		.sums = o->sums,
 		.memory_bytes = o->memory_bytes,
 		.n_layers = model_layer_count(c, index),
 		.parameters = tensor_table_parameters(&s->table, index),
@@ -491,6 +491,39 @@ int stage_gradient_squares(struct stage *s, double *sum)
 	if (s->layout.only_steps)
 		return -EINVAL;
 	return s->backend->squares(s->self, sum);
+}
+
+bool stage_sums_on_device(const struct stage *s)
+{
+	return s->backend->summed && s->layout.sums;
+}
+
+int stage_encode_gradient(struct stage *s, const struct sum_codec *c, size_t from, size_t n,
+			  void *to)
+{
+	return s->backend->encode_gradient(s->self, c, from, n, to);
+}
+
+int stage_add_parts(struct stage *s, const struct sum_codec *c, size_t from, size_t n,
+		    const void *const *parts, uint32_t n_parts, void *to)
+{
+	return s->backend->add_parts(s->self, c, from, n, parts, n_parts, to);
+}
+
+int stage_put_sum(struct stage *s, const struct sum_codec *c, size_t from, size_t n,
+		  const void *encoded)
+{
+	return s->backend->put_sum(s->self, c, from, n, encoded);
+}
+
+int stage_check_sum(struct stage *s, uint32_t slices, uint64_t *hashes, double *squares)
+{
+	return s->backend->check_sum(s->self, slices, hashes, squares);
+}
+
+const float *stage_summed(const struct stage *s)
+{
+	return s->backend->summed(s->self);
 }
 
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,

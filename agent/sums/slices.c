@@ -255,7 +255,7 @@ static void do_blocks(struct work *w, uint32_t slice, struct pool *pool)
 	size_t floats;
 
 	slices_range(w->r, slice, &w->from, &floats);
-	w->n = sum_codec_cut(&w->r->codec, w->from, floats, &blocks);
+	w->n = sum_codec_cut(&w->r->codec, w->from, floats, SUM_BLOCK, &blocks);
 	w->blocks = blocks;
 	w->codec = codec_of_sum(&w->r->codec);
 	atomic_init(&w->next, 0);
@@ -278,6 +278,14 @@ void slices_encode(const struct slices *r, uint32_t slice, void *to, const float
 			  .gradient = gradient, .bytes = to };
 
 	do_blocks(&w, slice, pool);
+}
+
+int slices_encode_on(const struct slices *r, uint32_t slice, void *to, struct stage *s)
+{
+	size_t from, n;
+
+	slices_range(r, slice, &from, &n);
+	return stage_encode_gradient(s, &r->codec, from, n, to);
 }
 
 void *slices_own_part(struct slices *r)
@@ -441,6 +449,21 @@ void slices_sum(struct slices *r, struct pool *pool)
 	do_blocks(&w, r->mine, pool);
 }
 
+int slices_sum_on(struct slices *r, struct stage *s)
+{
+	const void **parts = alloc_array(r->n, sizeof(parts[0]));
+	size_t from, n;
+	int rc;
+
+	assert(slices_parts_in(r));
+	slices_range(r, r->mine, &from, &n);
+	for (uint32_t i = 0; i < r->n; i++)
+		parts[i] = i == r->mine ? NULL : r->parts + i * slices_bytes(r, r->mine);
+	rc = stage_add_parts(s, &r->codec, from, n, parts, r->n, r->sums + r->sum_at[r->mine]);
+	free(parts);
+	return rc;
+}
+
 const void *slices_own_sum(const struct slices *r)
 {
 	return r->sums + r->sum_at[r->mine];
@@ -498,6 +521,20 @@ void slices_decode(struct slices *r, struct pool *pool)
 
 		do_blocks(&w, j, pool);
 	}
+}
+
+int slices_check_on(struct slices *r, struct stage *s, double *squares)
+{
+	size_t from, n;
+	int rc = 0;
+
+	assert(slices_complete(r));
+	for (uint32_t j = 0; rc == 0 && j < r->n; j++) {
+		slices_range(r, j, &from, &n);
+		if (j != r->mine) /* slices_sum_on has left this slice's numbers on the device */
+			rc = stage_put_sum(s, &r->codec, from, n, r->sums + r->sum_at[j]);
+	}
+	return rc ? rc : stage_check_sum(s, r->n, r->hashes, squares);
 }
 
 int slices_awaits(const struct slices *r)
