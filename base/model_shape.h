@@ -20,7 +20,8 @@ struct model_shape {
 	double tokens;        /* number of tokens in a sequence */
 	double layer_weights; /* number of weights of a layer */
 	double end_weights;   /* number of weights of embedding, last norm and head, in stage 0 */
-	/* Bytes for each weight: the weight, its gradient, its two moments and its bf16 copy. */
+	/* Bytes for each weight: the weight, its gradient, its two moments, its bf16 copy, and the
+	 * sum of gradients over replicas. */
 	double weight_bytes;
 	/* Operations of a forward pass for one sequence: in one layer, and in the head. */
 	double layer_flop, head_flop;

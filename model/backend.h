@@ -32,7 +32,7 @@ struct stage_layout {
 	bool bf16;                 /* the device computes in bf16 (device.bf16) */
 	enum recompute recompute;
 	bool only_steps;               /* the stage has no gradient and runs no passes */
-	bool sums_on_host;             /* the gradient gets pinned memory at the start */
+	bool sums;                     /* the gradient is summed over replicas */
 	/* Limit of the stage's memory on the machine, bytes; 0: the free memory. */
 	size_t memory_bytes;
 	uint32_t n_layers;             /* number of layers of this stage */
@@ -92,6 +92,15 @@ struct backend {
 	uint64_t (*hash)(void *self);            /* hashes the weights */
 	/* If gradient is NULL, uses the stage's own gradient. */
 	int (*squares)(void *self, double *sum);
+	/* The sum over replicas on the device. The pointers are NULL if the device is the host. */
+	int (*encode_gradient)(void *self, const struct sum_codec *c, size_t from, size_t n,
+			       void *to);
+	int (*add_parts)(void *self, const struct sum_codec *c, size_t from, size_t n,
+			 const void *const *parts, uint32_t n_parts, void *to);
+	int (*put_sum)(void *self, const struct sum_codec *c, size_t from, size_t n,
+		       const void *encoded);
+	int (*check_sum)(void *self, uint32_t slices, uint64_t *hashes, double *squares);
+	const float *(*summed)(const void *self);
 	/* If gradient is NULL, uses the stage's own gradient. */
 	int (*step)(void *self, const float *gradient, float scale, const struct adamw *h,
 		    uint64_t t);

@@ -9,7 +9,9 @@ enum {
 	REAL = 2, /* bytes of a number in bf16 on a GPU */
 	FLOAT = 4,
 	ARRAYS = 4, /* number of arrays of P floats: weights, gradient, two moments */
-	SUM_ARRAYS = 2, /* number of arrays of P floats for a sum under way */
+	/* Number of arrays of P floats for a sum under way: on a CPU, and on a GPU. */
+	SUM_ARRAYS = 2,
+	GPU_SUM_ARRAYS = 1,
 };
 #define MOST_LOGITS 0x1p28   /* limit of the numbers of logits that are computed at a time */
 #define FIXED_BYTES 0x2.2p28 /* bytes of 512 MiB for code and graphs, and 32 MiB for cuBLASLt */
@@ -75,7 +77,7 @@ void model_shape_of(const struct model_config *c, const struct hyperparameters *
 		    struct model_shape *out)
 {
 	count(c, r, REAL, out);
-	out->weight_bytes += REAL;
+	out->weight_bytes += GPU_SUM_ARRAYS * FLOAT + REAL;
 	out->fixed_bytes = FIXED_BYTES;
 }
 

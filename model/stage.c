@@ -105,7 +105,7 @@ static int lay_out(struct stage *s, const struct model_config *c, uint32_t index
 		.threads = o->threads ? o->threads : 1,
 		.recompute = o->recompute,
 		.only_steps = o->only_steps,
-		.sums_on_host = o->sums_on_host,
+		.sums = o->sums,
 		.memory_bytes = o->memory_bytes,
 		.n_layers = model_layer_count(c, index),
 		.parameters = tensor_table_parameters(&s->table, index),
@@ -493,6 +493,39 @@ int stage_gradient_squares(struct stage *s, double *sum)
 	return s->backend->squares(s->self, sum);
 }
 
+bool stage_sums_on_device(const struct stage *s)
+{
+	return s->backend->summed && s->layout.sums;
+}
+
+int stage_encode_gradient(struct stage *s, const struct sum_codec *c, size_t from, size_t n,
+			  void *to)
+{
+	return s->backend->encode_gradient(s->self, c, from, n, to);
+}
+
+int stage_add_parts(struct stage *s, const struct sum_codec *c, size_t from, size_t n,
+		    const void *const *parts, uint32_t n_parts, void *to)
+{
+	return s->backend->add_parts(s->self, c, from, n, parts, n_parts, to);
+}
+
+int stage_put_sum(struct stage *s, const struct sum_codec *c, size_t from, size_t n,
+		  const void *encoded)
+{
+	return s->backend->put_sum(s->self, c, from, n, encoded);
+}
+
+int stage_check_sum(struct stage *s, uint32_t slices, uint64_t *hashes, double *squares)
+{
+	return s->backend->check_sum(s->self, slices, hashes, squares);
+}
+
+const float *stage_summed(const struct stage *s)
+{
+	return s->backend->summed(s->self);
+}
+
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
 	       uint64_t t)
 {
@@ -666,31 +699,6 @@ void stage_stack(struct stage *to, struct stage *from)
 			layer[k] = state[k] + at_from + (size_t)(i * n_from / n) * size;
 		stage_put_state(to, at_to + i * size, size, layer);
 	}
-}
-
-/* Sums the squares in eight running sums, each over every eighth element, which are then added in
- * pairs. A product of two floats is exact in double, so a fused multiply-add changes nothing. */
-double stage_sum_squares(const float *g, size_t n)
-{
-	typedef double doubles __attribute__((vector_size(8 * sizeof(double))));
-	typedef float floats __attribute__((vector_size(8 * sizeof(float))));
-	doubles sums = { 0 };
-	double sum[8];
-	size_t i = 0;
-
-	for (; i + 8 <= n; i += 8) {
-		floats x;
-		doubles y;
-
-		memcpy(&x, g + i, sizeof(x));
-		y = __builtin_convertvector(x, doubles);
-		sums += y * y;
-	}
-	memcpy(sum, &sums, sizeof(sum));
-	for (; i < n; i++)
-		sum[i % 8] += (double)g[i] * (double)g[i];
-	return ((sum[0] + sum[1]) + (sum[2] + sum[3])) +
-	       ((sum[4] + sum[5]) + (sum[6] + sum[7]));
 }
 
 void stage_add(float *to, const float *from, size_t n)

@@ -68,10 +68,9 @@ struct stage_options {
 	 * stage_gradient must not be called. */
 	bool only_steps;
 	bool without_weights; /* the weights stay 0, because the caller sets a saved state */
-	/* The caller reads the gradient in each iteration (stage_gradient), so a GPU's stage
-	 * allocates pinned memory for the gradient at the start. For other arrays, pinned memory is
-	 * allocated when the caller first asks for the array. */
-	bool sums_on_host;
+	/* The caller sums the gradient over replicas, so a GPU's stage allocates device memory for
+	 * the sum (stage_sums_on_device). */
+	bool sums;
 	/* Limit of the stage's memory on the machine, bytes; 0: the free memory. Memory on a GPU is
 	 * limited only by the free memory of the GPU. */
 	size_t memory_bytes;
@@ -228,19 +227,40 @@ float *stage_moment1(struct stage *s);
 float *stage_moment2(struct stage *s);
 void stage_changed(struct stage *s);
 
-/* Returns the sum of squares in double. The order of additions depends on n alone, so the result is
- * the same on every machine. */
-double stage_sum_squares(const float *g, size_t n);
 /* Adds `from` to `to`, element by element, in order. */
 void stage_add(float *to, const float *from, size_t n);
 
-/* Computes stage_sum_squares of the stage's gradient on the device. A GPU adds in a different order
- * than the CPU, but always in the same one. */
+/* ---- the sum over replicas, on the stage's device ----
+ * The device encodes, decodes, adds, hashes and squares, and only encoded numbers are copied to and
+ * from the device. The sum is an array of its own there, and the gradient stays. All results have
+ * the same bits as on a CPU. Elements [from, from + n) are a slice, which c encodes (sum_codec).
+ * The functions return 0, or -EIO if the device has failed. */
+
+/* Returns true if the stage was made with `sums` on a device for which the following functions
+ * exist. Otherwise the caller computes with stage_gradient. */
+bool stage_sums_on_device(const struct stage *s);
+/* Encodes a slice of the gradient. to: (sum_codec_bytes). */
+int stage_encode_gradient(struct stage *s, const struct sum_codec *c, size_t from, size_t n,
+			  void *to);
+/* Adds the parts of all replicas to the slice of the sum, in their order, encodes the slice to `to`
+ * and decodes it again. parts (n_parts): each encoded (sum_codec_bytes); NULL: this stage's own. */
+int stage_add_parts(struct stage *s, const struct sum_codec *c, size_t from, size_t n,
+		    const void *const *parts, uint32_t n_parts, void *to);
+/* Decodes a slice of the sum that another replica has added. */
+int stage_put_sum(struct stage *s, const struct sum_codec *c, size_t from, size_t n,
+		  const void *encoded);
+/* Computes the hash of each slice of the sum (hash_floats; bounds of sum_codec_slice), and the
+ * sum's squares (squares_sum). hashes: (slices). */
+int stage_check_sum(struct stage *s, uint32_t slices, uint64_t *hashes, double *squares);
+/* Returns the sum, which only stage_step of the same stage may read. */
+const float *stage_summed(const struct stage *s);
+
+/* Computes the sum of squares of the stage's gradient on the device, as squares_sum does. */
 int stage_gradient_squares(struct stage *s, double *sum);
-/* Makes step number t (from 1) of AdamW with gradient * scale. gradient: (P) in host memory;
- * NULL: the stage's own gradient on its device, which stays unchanged. If a gradient is given, the
- * stage's own is undefined afterwards, because a GPU copies the given gradient over it. -EINVAL: t
- * is 0, or a stage with only_steps is given no gradient. */
+/* Makes step number t (from 1) of AdamW with gradient * scale. gradient: (P) in host memory, or
+ * stage_summed; NULL: the stage's own gradient on its device, which stays unchanged. If a gradient
+ * is given, the stage's own is undefined afterwards, because a GPU copies the given gradient over
+ * it. -EINVAL: t is 0, or a stage with only_steps is given no gradient. */
 int stage_step(struct stage *s, const float *gradient, float scale, const struct adamw *h,
 	       uint64_t t);
 

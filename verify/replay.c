@@ -16,6 +16,7 @@
 #include "model/average.h"
 #include "model/files/run_parts.h"
 #include "model/hash.h"
+#include "model/squares.h"
 #include "model/stage.h"
 #include "model/text/corpus.h"
 #include "verify/chain.h"
@@ -513,7 +514,7 @@ static int replay_step(struct replay *r, const struct iteration *it,
 	if (!sum)
 		return no_memory(err);
 	rc = add_up(it, red, n, sum, sum + n);
-	*squares += stage_sum_squares(sum, n) / (divisor * divisor);
+	*squares += squares_sum(sum, n) / (divisor * divisor);
 	if (rc == 0)
 		rc = stage_step(stage, sum, hyper_stage_scale(c->scale, &c->visits, red->stage), &h,
 				r->first.steps + c->iteration);

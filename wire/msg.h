@@ -27,7 +27,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 18
+#define MSG_VERSION 19
 enum {
 	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
 	MSG_STAGES = ROUTE_HOPS, /* largest number of stages, and therefore of hops in a route */

@@ -137,7 +137,7 @@ static int prepare_stage(struct compute *c, struct job *j)
 				   .device = c->setup.device,
 				   .memory_bytes = c->setup.memory_bytes,
 				   .recompute = c->setup.recompute,
-				   .sums_on_host = true,
+				   .sums = true,
 				   /* Weights that are not made from the seed come from a
 				    * checkpoint, a standby copy or the neighbours. Initial weights
 				    * would then be wasted work. */
@@ -418,25 +418,44 @@ static struct pool *pool_for(struct compute *c, size_t floats)
 	return c->pool;
 }
 
+/* Returns the error of a sum on the stage's device. */
+static int sum_error(struct compute *c, struct job *j, int rc)
+{
+	return rc ? error_set(&j->err, rc, "stage %u: its gradient's sum: %s",
+			      stage_index(c->stage), strerror(-rc))
+		  : 0;
+}
+
+/* Encodes a slice of the gradient on the stage's device, or on the CPU's cores. A device keeps this
+ * node's own part. */
+static int encode_slice(struct compute *c, struct job *j, uint32_t slice, void *to)
+{
+	if (!stage_sums_on_device(c->stage))
+		slices_encode(j->slices, slice, to, stage_gradient(c->stage),
+			      pool_for(c, stage_parameters(c->stage)));
+	else if (slice != slices_mine(j->slices))
+		return sum_error(c, j, slices_encode_on(j->slices, slice, to, c->stage));
+	return 0;
+}
+
 /* Encodes the gradient, one part for each replica. The job's bodies get the parts for the other
  * replicas, and the slices get this node's own part. */
 static int encode_gradient(struct compute *c, struct job *j)
 {
-	const float *gradient = stage_gradient(c->stage);
 	uint32_t n = slices_count(j->slices), mine = slices_mine(j->slices);
-	struct pool *pool = pool_for(c, stage_parameters(c->stage));
+	int rc = 0;
 
 	j->bodies = alloc_array(n, sizeof(j->bodies[0]));
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; rc == 0 && i < n; i++) {
 		void *to = slices_own_part(j->slices);
 
 		if (i != mine)
 			to = j->bodies[i] = malloc(slices_bytes(j->slices, i) + 1);
 		if (!to)
 			return error_set(&j->err, -ENOMEM, "no memory for the gradient's copy");
-		slices_encode(j->slices, i, to, gradient, pool);
+		rc = encode_slice(c, j, i, to);
 	}
-	return 0;
+	return rc;
 }
 
 /* Sums all replicas' parts of this node's slice, and copies the sum to the job's bodies, to be sent
@@ -445,8 +464,14 @@ static int add_parts(struct compute *c, struct job *j)
 {
 	uint32_t n = slices_count(j->slices), mine = slices_mine(j->slices);
 	size_t bytes = slices_bytes(j->slices, mine);
+	int rc = 0;
 
-	slices_sum(j->slices, pool_for(c, stage_parameters(c->stage)));
+	if (stage_sums_on_device(c->stage))
+		rc = sum_error(c, j, slices_sum_on(j->slices, c->stage));
+	else
+		slices_sum(j->slices, pool_for(c, stage_parameters(c->stage)));
+	if (rc)
+		return rc;
 	j->bodies = alloc_array(n, sizeof(j->bodies[0]));
 	j->bodies[mine] = malloc(bytes + 1);
 	if (!j->bodies[mine])
@@ -459,6 +484,8 @@ static int find_norm(struct compute *c, struct job *j)
 {
 	size_t n = stage_parameters(j->of_copy ? c->copy : c->stage);
 
+	if (!j->of_copy && stage_sums_on_device(c->stage))
+		return sum_error(c, j, slices_check_on(j->slices, c->stage, &j->sum_squares));
 	slices_decode(j->slices, pool_for(c, n));
 	j->sum_squares = slices_hash(j->slices, pool_for(c, n));
 	return 0;
@@ -466,7 +493,9 @@ static int find_norm(struct compute *c, struct job *j)
 
 static int take_step(struct compute *c, struct job *j)
 {
-	int rc = stage_step(c->stage, slices_staging(j->slices), j->step.scale, &j->step.adamw,
+	const float *sum = stage_sums_on_device(c->stage) ? stage_summed(c->stage)
+							  : slices_staging(j->slices);
+	int rc = stage_step(c->stage, sum, j->step.scale, &j->step.adamw,
 			    c->setup.steps_before + j->iteration);
 
 	if (rc)

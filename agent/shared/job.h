@@ -34,8 +34,8 @@ enum job_kind {
 	 * replicas. */
 	JOB_GRADIENT,
 	JOB_SUM,  /* add all replicas' parts (slices_sum); `bodies` gets a copy of the sum */
-	JOB_NORM, /* decode `slices` into the staging buffer, and compute its sum of squares */
-	/* Make an AdamW step with the staging buffer of `slices`; zero the gradient; hash. */
+	JOB_NORM, /* decode and hash the sums in `slices`, and compute their sum of squares */
+	/* Make an AdamW step with the sum in `slices`; zero the gradient; hash. */
 	JOB_STEP,
 	/* Replace layers by those of the standby copy (stage_stack); zero the gradient; hash. */
 	JOB_STACK,

@@ -14,6 +14,7 @@
 
 #include "base/alloc.h"
 #include "model/hash.h"
+#include "model/squares.h"
 #include "model/stage.h"
 
 /* Limit of the ranges in a struct spans. Pieces arrive nearly in order, so a correct sender needs
@@ -22,6 +23,8 @@ enum { SPANS_MOST = 256 };
 
 /* Bytes that a thread hashes at a time: a multiple of the size of a leaf in the hash tree. */
 #define HASH_UNIT ((size_t)16 * HASH_BATCH)
+/* Numbers whose squares a thread adds at a time: a multiple of the size of a block. */
+#define SQUARES_UNIT ((size_t)256 * SQUARES_BLOCK)
 
 /* The bytes of an encoded slice that have arrived: ascending ranges that do not touch. */
 struct spans {
@@ -222,7 +225,8 @@ struct work {
 	const float *gradient; /* encoding: the floats to encode */
 	unsigned char *bytes;  /* encoding: the result; decoding: the input */
 	unsigned char *digests;
-	double squares;
+	double *squares;       /* (squares_blocks) sums of the staging buffer's blocks */
+	size_t n_squares;      /* number of units that compute `squares`; the others hash */
 };
 
 static void take_units(void *work, uint32_t part, uint32_t parts)
@@ -251,7 +255,7 @@ static void do_blocks(struct work *w, uint32_t slice, struct pool *pool)
 	size_t floats;
 
 	slices_range(w->r, slice, &w->from, &floats);
-	w->n = sum_codec_cut(&w->r->codec, w->from, floats, &blocks);
+	w->n = sum_codec_cut(&w->r->codec, w->from, floats, SUM_BLOCK, &blocks);
 	w->blocks = blocks;
 	w->codec = codec_of_sum(&w->r->codec);
 	atomic_init(&w->next, 0);
@@ -274,6 +278,14 @@ void slices_encode(const struct slices *r, uint32_t slice, void *to, const float
 			  .gradient = gradient, .bytes = to };
 
 	do_blocks(&w, slice, pool);
+}
+
+int slices_encode_on(const struct slices *r, uint32_t slice, void *to, struct stage *s)
+{
+	size_t from, n;
+
+	slices_range(r, slice, &from, &n);
+	return stage_encode_gradient(s, &r->codec, from, n, to);
 }
 
 void *slices_own_part(struct slices *r)
@@ -437,6 +449,21 @@ void slices_sum(struct slices *r, struct pool *pool)
 	do_blocks(&w, r->mine, pool);
 }
 
+int slices_sum_on(struct slices *r, struct stage *s)
+{
+	const void **parts = alloc_array(r->n, sizeof(parts[0]));
+	size_t from, n;
+	int rc;
+
+	assert(slices_parts_in(r));
+	slices_range(r, r->mine, &from, &n);
+	for (uint32_t i = 0; i < r->n; i++)
+		parts[i] = i == r->mine ? NULL : r->parts + i * slices_bytes(r, r->mine);
+	rc = stage_add_parts(s, &r->codec, from, n, parts, r->n, r->sums + r->sum_at[r->mine]);
+	free(parts);
+	return rc;
+}
+
 const void *slices_own_sum(const struct slices *r)
 {
 	return r->sums + r->sum_at[r->mine];
@@ -496,6 +523,20 @@ void slices_decode(struct slices *r, struct pool *pool)
 	}
 }
 
+int slices_check_on(struct slices *r, struct stage *s, double *squares)
+{
+	size_t from, n;
+	int rc = 0;
+
+	assert(slices_complete(r));
+	for (uint32_t j = 0; rc == 0 && j < r->n; j++) {
+		slices_range(r, j, &from, &n);
+		if (j != r->mine) /* slices_sum_on has left this slice's numbers on the device */
+			rc = stage_put_sum(s, &r->codec, from, n, r->sums + r->sum_at[j]);
+	}
+	return rc ? rc : stage_check_sum(s, r->n, r->hashes, squares);
+}
+
 int slices_awaits(const struct slices *r)
 {
 	const bool *in = r->parts && !slices_parts_in(r) ? r->part_in : r->sum_in;
@@ -524,8 +565,15 @@ static size_t digests_bytes(const struct slices *r, uint32_t slice)
 	return hash_leaves(n * sizeof(float)) * HASH_DIGEST;
 }
 
-/* Hashes the leaves of a unit. Unit 0 is the sum of squares instead. It cannot be divided among
- * threads, so it begins first. */
+static void add_squares(struct work *w, size_t unit)
+{
+	size_t at = unit * SQUARES_UNIT, left = w->r->floats - at;
+
+	squares_of_blocks(w->squares + at / SQUARES_BLOCK, w->r->staging + at,
+			  left < SQUARES_UNIT ? left : SQUARES_UNIT);
+}
+
+/* Adds the squares of a unit, or hashes the leaves of a unit. */
 static void hash_unit(struct work *w, size_t unit, float *scratch)
 {
 	const struct slices *r = w->r;
@@ -534,11 +582,11 @@ static void hash_unit(struct work *w, size_t unit, float *scratch)
 	uint32_t j = 0;
 
 	(void)scratch;
-	if (unit == 0) {
-		w->squares = stage_sum_squares(r->staging, r->floats);
+	if (unit < w->n_squares) {
+		add_squares(w, unit);
 		return;
 	}
-	for (unit--; unit >= hash_units(r, j); j++) {
+	for (unit -= w->n_squares; unit >= hash_units(r, j); j++) {
 		unit -= hash_units(r, j);
 		digests += digests_bytes(r, j);
 	}
@@ -551,24 +599,30 @@ static void hash_unit(struct work *w, size_t unit, float *scratch)
 
 double slices_hash(struct slices *r, struct pool *pool)
 {
-	struct work w = { .unit = hash_unit, .r = r, .n = 1 };
+	struct work w = { .unit = hash_unit, .r = r,
+			  .n_squares = (r->floats + SQUARES_UNIT - 1) / SQUARES_UNIT };
+	size_t from, n, bytes = 0, blocks = squares_blocks(r->floats);
 	unsigned char *digests;
-	size_t from, n, bytes = 0;
+	double sum;
 
 	assert(slices_complete(r));
+	w.n = w.n_squares;
 	for (uint32_t j = 0; j < r->n; j++) {
 		w.n += hash_units(r, j);
 		bytes += digests_bytes(r, j);
 	}
 	digests = w.digests = alloc_new(bytes + 1);
+	w.squares = alloc_array(blocks + 1, sizeof(w.squares[0]));
 	do_work(&w, pool);
 	for (uint32_t j = 0; j < r->n; j++) {
 		slices_range(r, j, &from, &n);
 		r->hashes[j] = hash_root(digests, n * sizeof(float));
 		digests += digests_bytes(r, j);
 	}
+	sum = squares_total(w.squares, blocks);
+	free(w.squares);
 	free(w.digests);
-	return w.squares;
+	return sum;
 }
 
 const uint64_t *slices_hashes(const struct slices *r)

@@ -12,7 +12,7 @@
  * expensive, and may run in another thread than the other functions. The threads of the pool
  * process the blocks of a slice (struct sum_block) in any order, and the result does not depend on
  * the order. pool NULL: the caller's thread does all. slices_sum may run while the sums of other
- * slices arrive.
+ * slices arrive. A stage on a GPU does this work itself, by the functions at the end.
  */
 #ifndef AGENT_SLICES_H
 #define AGENT_SLICES_H
@@ -26,6 +26,7 @@
 #include "wire/msg.h"
 
 struct slices; /* opaque */
+struct stage;
 
 /* Makes the slices for a replica. nodes (n): the replicas, copied; they must ascend and contain
  * `me`, otherwise -EINVAL. floats: number of parameters P. The codec's array of starts is borrowed
@@ -84,10 +85,23 @@ void slices_decode(struct slices *r, struct pool *pool);
 /* Returns the first node whose part or sum has not arrived completely; -1: none. */
 int slices_awaits(const struct slices *r);
 /* Call it after slices_decode. Hashes the sum of each slice, and returns the sum of the squares of
- * the staging buffer (stage_sum_squares). All replicas must get the same result. */
+ * the staging buffer (squares.h). All replicas must get the same result. */
 double slices_hash(struct slices *r, struct pool *pool);
 const uint64_t *slices_hashes(const struct slices *r);
 /* Returns the staging buffer (P), borrowed; valid after slices_decode. */
 const float *slices_staging(const struct slices *r);
+
+/* ---- sums on the stage's device (stage_sums_on_device) ----
+ * These functions replace the functions above that take a pool, and give the same bits. The own
+ * part and the decoded sum stay on the device, so slices_own_part and slices_staging are not used.
+ * They return 0, or -EIO if the device has failed. */
+
+/* Encodes another replica's slice of the stage's gradient, as slices_encode. */
+int slices_encode_on(const struct slices *r, uint32_t slice, void *to, struct stage *s);
+/* Adds the parts and encodes their sum, as slices_sum. */
+int slices_sum_on(struct slices *r, struct stage *s);
+/* Decodes and hashes all slices, and computes the squares: as slices_decode and slices_hash. Then
+ * stage_summed(s) has the sum. */
+int slices_check_on(struct slices *r, struct stage *s, double *squares);
 
 #endif

@@ -45,19 +45,34 @@ static void run_and_fail(struct job *j)
 	compute_free(c);
 }
 
-TEST(test_gradient_is_not_sent)
+/* Runs a job of the sum of n replicas on a GPU that fails. */
+static void fail_in_sum(enum job_kind kind, uint32_t n)
 {
-	const uint16_t nodes[] = { 0 };
-	const struct sum_codec fp32 = { .format = FORMAT_FP32 };
-	struct slices *slices;
-	struct job j = { .kind = JOB_GRADIENT };
+	static const uint16_t nodes[] = { 0, 1 };
+	const size_t start = 0;
+	const struct sum_codec fp32 = { .format = FORMAT_FP32, .starts = &start, .n = 1 };
+	struct job j = { .kind = kind };
 
 	compute_free(prepared());
-	assert_int_equal(slices_new(&slices, 1, 0, nodes, 1, 0, parameters, &fp32), 0);
-	j.slices = slices;
+	assert_int_equal(slices_new(&j.slices, 1, 0, nodes, n, 0, parameters, &fp32), 0);
+	assert_int_equal(slices_own_part_in(j.slices), 0);
+	if (kind == JOB_NORM)
+		slices_summed(j.slices);
 	run_and_fail(&j);
+	assert_true(!j.bodies || !j.bodies[0]);
 	job_clear(&j);
-	slices_free(slices);
+	slices_free(j.slices);
+}
+
+TEST(test_gradient_is_not_sent)
+{
+	fail_in_sum(JOB_GRADIENT, 2);
+}
+
+TEST(test_sum_is_not_sent)
+{
+	fail_in_sum(JOB_SUM, 1);
+	fail_in_sum(JOB_NORM, 1);
 }
 
 TEST(test_hash_is_not_reported)

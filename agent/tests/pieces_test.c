@@ -12,6 +12,7 @@
 #include "agent/shared/route.h"
 #include "base/rng.h"
 #include "model/hash.h"
+#include "model/squares.h"
 #include "base/tests/test.h"
 #include "wire/chain.h"
 
@@ -341,16 +342,6 @@ TEST(test_reduce_encoded)
 	}
 }
 
-/* Returns the sum of squares, computed with eight running sums as on all devices. */
-static double squares_of(const float *x, size_t n)
-{
-	double sum[8] = { 0 };
-
-	for (size_t i = 0; i < n; i++)
-		sum[i % 8] += (double)x[i] * (double)x[i];
-	return ((sum[0] + sum[1]) + (sum[2] + sum[3])) + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-}
-
 /* Checks that threads give the same bits as plain code, whatever their number. */
 static void check_threads(enum tensor_format format, struct pool *pool)
 {
@@ -389,7 +380,7 @@ static void check_threads(enum tensor_format format, struct pool *pool)
 	assert_int_equal(sum_codec_round(&codec, want, LARGE, 2), 0);
 	slices_decode(r, pool);
 	assert_memory_equal(slices_staging(r), want, LARGE * sizeof(float));
-	assert_true(slices_hash(r, pool) == squares_of(want, LARGE));
+	assert_true(slices_hash(r, pool) == squares_sum(want, LARGE));
 	assert_true(slices_hashes(r)[0] == hash_floats(want, LARGE / 2));
 	assert_true(slices_hashes(r)[1] == hash_floats(want + LARGE / 2, LARGE - LARGE / 2));
 	slices_free(r);

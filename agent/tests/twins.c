@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "model/codec/codec.h"
+#include "model/squares.h"
 
 /* The activations and gradients of one microbatch on its route. */
 struct pass {
@@ -154,8 +155,7 @@ static void step_stage(struct cluster *c, uint8_t stage)
 		if (c->nodes[i].stage != stage)
 			continue;
 		if (c->nodes[i].ready)
-			assert_true(c->nodes[i].reduced_said.sum_squares ==
-				    stage_sum_squares(sum, n));
+			assert_true(c->nodes[i].reduced_said.sum_squares == squares_sum(sum, n));
 		/* The twin of a dead node makes the step too, because a node that joins later has
 		 * these weights. */
 		assert_int_equal(stage_step(c->twins[i], sum, cluster_scale(c), &cluster_adamw,

@@ -204,16 +204,17 @@ static struct part part_at(const struct sum_codec *c, size_t from, size_t end)
 	return (struct part){ from, end - from };
 }
 
-size_t sum_codec_cut(const struct sum_codec *c, size_t from, size_t n, struct sum_block **out)
+size_t sum_codec_cut(const struct sum_codec *c, size_t from, size_t n, size_t most,
+		     struct sum_block **out)
 {
 	struct codec one = codec_of_sum(c);
-	size_t at = 0, count = 0, room = n / SUM_BLOCK + 2 * c->n + 2;
+	size_t at = 0, count = 0, room = n / most + 2 * c->n + 2;
 	struct sum_block *blocks = alloc_array(room, sizeof(*blocks));
 
 	for (struct part p = { from, 0 }; p.from < from + n; p.from += p.n) {
 		p = part_at(c, p.from, from + n);
-		if (p.n > SUM_BLOCK)
-			p.n = SUM_BLOCK;
+		if (p.n > most)
+			p.n = most;
 		assert(count < room);
 		blocks[count++] = (struct sum_block){ p.from, p.n, at };
 		at += codec_bytes(&one, p.n);

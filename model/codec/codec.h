@@ -88,15 +88,17 @@ struct sum_codec {
 
 /* A part of a slice that can be encoded and decoded by itself. */
 struct sum_block {
-	size_t from, n; /* the block has the floats [from, from + n) of the stage, n <= SUM_BLOCK */
+	size_t from, n; /* the block has the floats [from, from + n) of the stage */
 	size_t at;      /* offset in bytes of this block in the encoded slice */
 };
+/* A length of blocks that suits a CPU's cache. */
 enum { SUM_BLOCK = 512 * FORMAT_SUM_GROUP };
 /* Returns how a block is encoded. */
 struct codec codec_of_sum(const struct sum_codec *c);
-/* Cuts the floats [from, from + n) of the stage into blocks: gives *out, which the caller frees,
- * and returns the number of blocks. */
-size_t sum_codec_cut(const struct sum_codec *c, size_t from, size_t n, struct sum_block **out);
+/* Cuts the floats [from, from + n) of the stage into blocks of at most `most` floats, a multiple of
+ * FORMAT_SUM_GROUP: gives *out, which the caller frees, and returns the number of blocks. */
+size_t sum_codec_cut(const struct sum_codec *c, size_t from, size_t n, size_t most,
+		     struct sum_block **out);
 
 /* Returns the encoded size in bytes of the floats [from, from + n) of the stage. */
 size_t sum_codec_bytes(const struct sum_codec *c, size_t from, size_t n);

@@ -12,6 +12,7 @@
 #include "base/process/cgroup.h"
 #include "model/cpu/stage_memory.h"
 #include "model/hash.h"
+#include "model/squares.h"
 
 enum { LOGITS_MOST = 8 << 20 /* limit of floats of logits held at a time */ };
 
@@ -362,7 +363,7 @@ static int cpu_squares(void *self, double *sum)
 {
 	struct cpu_stage *s = self;
 
-	*sum = stage_sum_squares(s->array[ARRAY_GRADIENT], s->l->parameters);
+	*sum = squares_sum(s->array[ARRAY_GRADIENT], s->l->parameters);
 	return 0;
 }
 

@@ -11,16 +11,15 @@ static size_t activation(const struct cuda_stage *s)
 	return s->rows * s->l->config.dim;
 }
 
-/* Returns the arguments of the kernels that convert between x and bytes, both in device memory. In
- * the bytes, the means of channels precede the groups. */
-static struct codec_args args_of(const struct cuda_stage *s, const struct codec *c, float *x,
-				 unsigned char *bytes)
+/* Returns the arguments of the kernels that convert between x (n) and bytes, both in device memory.
+ * In the bytes, the means of channels precede the groups. */
+static struct codec_args args_of(const struct codec *c, float *x, unsigned char *bytes, size_t n)
 {
 	return (struct codec_args){
 		.x = x,
 		.bytes = bytes + (size_t)c->channels * FORMAT_SCALE_BYTES,
 		.means = c->channels ? (const uint16_t *)(const void *)bytes : NULL,
-		.n = activation(s),
+		.n = n,
 		.channels = c->channels,
 		.bits = tensor_format_bits(c->format),
 		.group = c->group,
@@ -32,9 +31,9 @@ static size_t groups(const struct codec_args *a)
 	return (a->n + a->group - 1) / a->group;
 }
 
-void cuda_encode(struct cuda_stage *s, const struct codec *c, void *to, float *x)
+void cuda_encode(struct cuda_stage *s, const struct codec *c, void *to, float *x, size_t n)
 {
-	struct codec_args a = args_of(s, c, x, to);
+	struct codec_args a = args_of(c, x, to, n);
 	struct channel_means_args m = { x, to, s->rows, c->channels };
 
 	if (c->format == FORMAT_FP32) {
@@ -50,9 +49,9 @@ void cuda_encode(struct cuda_stage *s, const struct codec *c, void *to, float *x
 	cuda_each(s, KERNEL_QUANTISE, groups(&a), &a);
 }
 
-void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *from)
+void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *from, size_t n)
 {
-	struct codec_args a = args_of(s, c, to, from);
+	struct codec_args a = args_of(c, to, from, n);
 
 	if (c->format == FORMAT_FP32)
 		device_copy(s->d, to, from, a.n * sizeof(*to));
@@ -99,7 +98,7 @@ void cuda_put_input(struct cuda_stage *s, float *to, const struct stage_task *t)
 	s->crossing.in[buffer].number = 0;
 	s->crossing.last_in = buffer;
 	device_order(s->d, STREAM_PUT, STREAM_COMPUTE);
-	cuda_decode(s, &t->in_codec, to, s->crossing.in[buffer].device);
+	cuda_decode(s, &t->in_codec, to, s->crossing.in[buffer].device, activation(s));
 }
 
 static void put_next(struct cuda_stage *s, const struct stage_task *t)
@@ -117,7 +116,7 @@ static void put_next(struct cuda_stage *s, const struct stage_task *t)
 static void get_beside(struct cuda_stage *s, const struct codec *c, int buffer, float *from)
 {
 	downloads_clear(s->crossing.downloads, buffer);
-	cuda_encode(s, c, s->crossing.out[buffer], from);
+	cuda_encode(s, c, s->crossing.out[buffer], from, activation(s));
 	device_order(s->d, STREAM_COMPUTE, STREAM_GET);
 	device_get_beside(s->d, downloads_pinned(s->crossing.downloads, buffer),
 			  s->crossing.out[buffer], codec_bytes(c, activation(s)));

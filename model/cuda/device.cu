@@ -242,6 +242,7 @@ static const struct {
 	ONCE(adamw),
 	ONCE(hash),
 	ONCE(squares),
+	ONCE(add),
 	ONCE(channel_means),
 	ONCE(quantise),
 	ONCE(dequantise),

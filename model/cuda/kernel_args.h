@@ -11,6 +11,7 @@
 
 #include "model/adamw.h"
 #include "model/hash.h"
+#include "model/squares.h"
 
 typedef void real;
 
@@ -30,7 +31,6 @@ enum {
 	/* Number of queries or keys in a tile on tensor cores. */
 	FLASH_TILE = 64,
 	FLASH_THREADS = FLASH_TILE / 16 * 32, /* a warp for each 16 rows of a tile */
-	SQUARES_BLOCKS = 1024,
 	LEAF_THREADS = 32,
 };
 
@@ -180,11 +180,18 @@ struct codec_args {
 	unsigned bits, group;
 };
 
-/* Each of SQUARES_BLOCKS blocks sums the squares of its share of x, and writes its sum to `to`
- * (SQUARES_BLOCKS). */
+/* SQUARES_LANES threads add the squares of one block of x (n), and write the sum to `to`
+ * (squares_blocks(n)). The shared memory is one double for each thread. */
 struct squares_args {
 	const float *x;
 	double *to;
+	size_t n;
+};
+
+/* Each thread adds a number of `from` (n) to `to`, as stage_add does. */
+struct add_args {
+	float *to;
+	const float *from;
 	size_t n;
 };
 

@@ -243,18 +243,28 @@ KERNEL(hash, hash_args)
 
 KERNEL(squares, squares_args)
 {
+	size_t number = (size_t)BLOCK_X * THREADS + THREAD;
+	size_t at = number / SQUARES_LANES * SQUARES_BLOCK;
+	size_t end = at + SQUARES_BLOCK < a.n ? at + SQUARES_BLOCK : a.n;
 	double *sums = (double *)(void *)SHARED, sum = 0;
 
-	for (size_t i = (size_t)BLOCK_X * THREADS + THREAD; i < a.n;
-	     i += (size_t)SQUARES_BLOCKS * THREADS)
+	for (size_t i = at + number % SQUARES_LANES; i < end; i += SQUARES_LANES)
 		sum += (double)a.x[i] * (double)a.x[i];
 	sums[THREAD] = sum;
 	BARRIER();
-	for (unsigned half = THREADS / 2; half > 0; half /= 2) {
-		if (THREAD < half)
-			sums[THREAD] += sums[THREAD + half];
+	for (unsigned span = 1; span < SQUARES_LANES; span *= 2) {
+		if (THREAD % (2 * span) == 0)
+			sums[THREAD] += sums[THREAD + span];
 		BARRIER();
 	}
-	if (THREAD == 0)
-		a.to[BLOCK_X] = sums[0];
+	if (THREAD % SQUARES_LANES == 0 && at < a.n)
+		a.to[number / SQUARES_LANES] = sums[THREAD];
+}
+
+KERNEL(add, add_args)
+{
+	size_t i = (size_t)BLOCK_X * THREADS + THREAD;
+
+	if (i < a.n)
+		a.to[i] = adamw_tidy(ADD(a.to[i], a.from[i]));
 }

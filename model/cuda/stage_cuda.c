@@ -42,7 +42,6 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 		.dx = carve_floats(c, r * m->dim),
 		.dot = carve_floats(c, r * m->n_heads),
 		.parts = carve_floats(c, (r < NORM_PARTS ? r : NORM_PARTS) * m->dim),
-		.squares = carve_array(c, SQUARES_BLOCKS, sizeof(double)),
 		.in = carve_floats(c, last * r * m->dim),
 		.logits = carve_floats(c, last * s->chunk * s->vocab_stride),
 		.losses = carve_floats(c, last * r),
@@ -78,6 +77,12 @@ static size_t carve_device(struct cuda_stage *s, char *base)
 	s->t.leaves = carve_array(&c, hash_leaves(n * sizeof(float)), HASH_DIGEST);
 	if (s->l->only_steps)
 		return c.used;
+	if (s->l->sums)
+		s->sums = (struct cuda_sums){
+			.array = carve_floats(&c, n),
+			.part = carve_floats(&c, s->pieces.size),
+			.bytes = carve_array(&c, s->pieces.size, sizeof(float)),
+		};
 	s->rounded = s->l->bf16 ? carve_array(&c, n, sizeof(uint16_t)) : NULL;
 	for (int i = 0; i < CROSSINGS; i++) {
 		s->crossing.in[i].device = carve_array(&c, encoded_most(s), 1);
@@ -138,10 +143,8 @@ static int fill_angles(struct cuda_stage *s, struct error *err)
 static size_t carve_host(struct cuda_stage *s, char *base, unsigned char *out[CROSSINGS])
 {
 	struct carver c = { .base = base, .align = ALIGN };
-	size_t last = s->l->index == 0, small = s->rows;
+	size_t last = s->l->index == 0;
 
-	if (small < 2 * SQUARES_BLOCKS)
-		small = 2 * SQUARES_BLOCKS;
 	s->pieces.at[0] = carve_floats(&c, s->pieces.size);
 	s->pieces.at[1] = carve_floats(&c, s->pieces.size);
 	s->host_leaves =
@@ -152,7 +155,7 @@ static size_t carve_host(struct cuda_stage *s, char *base, unsigned char *out[CR
 		s->crossing.in[i].pinned = carve_array(&c, encoded_most(s), 1);
 		out[i] = carve_array(&c, encoded_most(s), 1);
 	}
-	s->host_losses = carve_floats(&c, small);
+	s->host_losses = carve_floats(&c, s->rows);
 	s->host_tokens = carve_array(&c, last * (s->rows + 1), sizeof(int32_t));
 	s->host_order =
 		carve_array(&c, last * (s->rows + s->l->config.vocab + 1), sizeof(int32_t));
@@ -175,21 +178,17 @@ static int check_host(const struct cuda_stage *s, struct error *err)
 
 static int allocate_device(struct cuda_stage *s, struct error *err)
 {
-	size_t small, sums = s->l->sums_on_host ? s->l->parameters * sizeof(float) : 0;
-	void *memory = NULL, *host = NULL, *gradient = NULL;
+	void *memory = NULL, *host = NULL;
 	unsigned char *out[CROSSINGS];
 	int rc;
 
 	s->bytes = carve_device(s, NULL);
-	small = carve_host(s, NULL, out);
-	s->host_bytes = small + sums;
+	s->host_bytes = carve_host(s, NULL, out);
 	rc = check_host(s, err);
 	if (!rc)
 		rc = device_allocate(s->d, s->bytes, SPARE, &memory, err);
 	if (!rc)
-		rc = device_allocate_host(s->d, small, &host, err);
-	if (!rc && sums)
-		rc = device_allocate_host(s->d, sums, &gradient, err);
+		rc = device_allocate_host(s->d, s->host_bytes, &host, err);
 	if (rc)
 		return error_prefix(err, rc,
 				    "stage %u, %u slots of %u x %u tokens, recompute %s",
@@ -198,7 +197,6 @@ static int allocate_device(struct cuda_stage *s, struct error *err)
 	carve_device(s, memory);
 	carve_host(s, host, out);
 	s->crossing.downloads = s->l->only_steps ? NULL : downloads_new(s->d, out);
-	s->host[ARRAY_GRADIENT] = gradient;
 	for (int i = 0; i < ARRAY_COUNT; i++)
 		device_clear(s->d, s->array[i], array_size(s, i) * sizeof(float));
 	return s->l->only_steps ? 0 : fill_angles(s, err);
@@ -464,16 +462,10 @@ static void cuda_get_state(void *self, size_t at, size_t n, float *const state[3
 static uint64_t cuda_hash(void *self)
 {
 	struct cuda_stage *s = self;
-	size_t bytes = s->l->parameters * sizeof(float), leaves = hash_leaves(bytes);
-	struct hash_args a = { .x = s->array[ARRAY_WEIGHTS],
-			       .to = s->t.leaves,
-			       .n = s->l->parameters };
+	uint64_t hash;
 
-	device_launch(s->d, KERNEL_HASH, false, (leaves + LEAF_THREADS - 1) / LEAF_THREADS, 1,
-		      LEAF_THREADS, 0, &a);
-	device_get(s->d, s->host_leaves, s->t.leaves, leaves * HASH_DIGEST);
-	device_status(s->d);
-	return hash_root(s->host_leaves, bytes);
+	cuda_hash_array(s, s->array[ARRAY_WEIGHTS], s->l->parameters, &hash);
+	return hash;
 }
 
 static const char *cuda_failure(const void *self)
@@ -547,8 +539,8 @@ static int cuda_round(void *self, float *room, const struct codec *codec)
 {
 	struct cuda_stage *s = self;
 
-	cuda_encode(s, codec, s->t.dx, room);
-	cuda_decode(s, codec, room, s->t.dx);
+	cuda_encode(s, codec, s->t.dx, room, s->rows * s->l->config.dim);
+	cuda_decode(s, codec, room, s->t.dx, s->rows * s->l->config.dim);
 	return device_status(s->d);
 }
 
@@ -727,20 +719,8 @@ static int cuda_logits(void *self, const float *in, float *logits)
 static int cuda_squares(void *self, double *sum)
 {
 	struct cuda_stage *s = self;
-	struct squares_args a = { .x = s->array[ARRAY_GRADIENT],
-				  .to = s->t.squares,
-				  .n = s->l->parameters };
-	double *host = (double *)(void *)s->host_losses;
-	int rc;
 
-	device_launch(s->d, KERNEL_SQUARES, false, SQUARES_BLOCKS, 1, ROW_THREADS,
-		      2 * ROW_THREADS, &a);
-	device_get(s->d, host, s->t.squares, SQUARES_BLOCKS * sizeof(double));
-	rc = device_status(s->d);
-	*sum = 0;
-	for (int i = 0; i < SQUARES_BLOCKS; i++)
-		*sum += host[i];
-	return rc;
+	return cuda_square_array(s, s->array[ARRAY_GRADIENT], s->l->parameters, sum);
 }
 
 /* Steps numbers [at, at + n), whose gradient lies at g in device memory. */
@@ -806,5 +786,10 @@ const struct backend backend_cuda = {
 	.get_state = cuda_get_state,
 	.hash = cuda_hash,
 	.squares = cuda_squares,
+	.encode_gradient = cuda_encode_gradient,
+	.add_parts = cuda_add_parts,
+	.put_sum = cuda_put_sum,
+	.check_sum = cuda_check_sum,
+	.summed = cuda_summed,
 	.step = cuda_step,
 };

@@ -21,8 +21,8 @@ struct cuda_scratch {
 	real *dx_real;   /* dx in the type that products read; in float it is dx itself */
 	float *dot;      /* (B, H, T) sums of dout * out in attention */
 	float *parts;    /* (min(R, NORM_PARTS), C) parts of a norm's gradient */
-	double *squares; /* (SQUARES_BLOCKS) parts of a sum of squares */
-	uint32_t *leaves; /* (hash_leaves(4 P), HASH_DIGEST / 4) digests of a hash's leaves */
+	/* (hash_leaves(4 P), HASH_DIGEST / 4) digests of a hash's leaves, or sums of squares. */
+	uint32_t *leaves;
 	/* In stage 0 only: */
 	float *in;        /* (R, C) input of the loss */
 	float *logits;    /* (chunk, vocab_stride) logits */
@@ -57,6 +57,13 @@ struct pieces {
 	float *at[2]; /* (size) */
 	int next;
 	size_t size;
+};
+
+/* Memory for the sum of the gradient over replicas; NULL if the stage takes part in none. */
+struct cuda_sums {
+	float *array;         /* (P) the sum */
+	float *part;          /* (pieces.size) numbers of a replica's part */
+	unsigned char *bytes; /* (pieces.size, 4) encoded numbers, as they cross the bus */
 };
 
 enum { CROSSINGS = 2 };
@@ -95,6 +102,7 @@ struct cuda_stage {
 	int32_t *tokens;
 	int32_t *order;            /* (slots, R) rows in order of their tokens, in stage 0 only */
 	struct cuda_scratch t;
+	struct cuda_sums sums;
 	struct passes passes;
 	/* Bytes of device memory, and bytes of pinned memory that are taken at the start. */
 	size_t bytes, host_bytes;
@@ -105,9 +113,8 @@ struct cuda_stage {
 	bool lent[ARRAY_COUNT];   /* the host's copy equals the device's array, or is newer */
 	struct pieces pieces;
 	struct crossing crossing;
-	/* (R) copy of the losses; also used for (SQUARES_BLOCKS) doubles. */
-	float *host_losses;
-	unsigned char *host_leaves; /* (hash_leaves(4 P), HASH_DIGEST) copy of the digests */
+	float *host_losses;         /* (R) copy of the losses */
+	unsigned char *host_leaves; /* (hash_leaves(4 P), HASH_DIGEST) copy of t.leaves */
 	/* (R + 1) tokens, or t.targets, before they are copied to the device, in stage 0 only. */
 	int32_t *host_tokens;
 	/* (R) the order before it is copied to the device, and (vocab + 1) first index of each
@@ -117,9 +124,10 @@ struct cuda_stage {
 
 /* ---- activations.c ---- */
 
-/* Encodes x (R, C) in device memory, or decodes it, to other device memory (codec_bytes). */
-void cuda_encode(struct cuda_stage *s, const struct codec *c, void *to, float *x);
-void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *from);
+/* Encodes x (n) in device memory, or decodes it, to other device memory (codec_bytes). If the codec
+ * has channels, n is that of an activation. */
+void cuda_encode(struct cuda_stage *s, const struct codec *c, void *to, float *x, size_t n);
+void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *from, size_t n);
 /* Copies a task's input to `to` (R, C) in device memory. The input may be in device memory
  * (cuda_room, of this or another stage); otherwise it passes through pinned memory. A pass
  * therefore waits for the device only once, at its end. */
@@ -129,6 +137,20 @@ void cuda_get_output(struct cuda_stage *s, struct stage_task *t, float *from);
 /* Begins to copy the input of the next task, and waits for the pass. An output in t->out is then
  * complete. After a failure there is no output, and t->out stays as it was. */
 int cuda_finish_pass(struct cuda_stage *s, struct stage_task *t);
+
+/* ---- sums.c ---- */
+
+/* The functions of struct backend with these names. They need the memory of cuda_sums. */
+int cuda_encode_gradient(void *self, const struct sum_codec *c, size_t from, size_t n, void *to);
+int cuda_add_parts(void *self, const struct sum_codec *c, size_t from, size_t n,
+		   const void *const *parts, uint32_t n_parts, void *to);
+int cuda_put_sum(void *self, const struct sum_codec *c, size_t from, size_t n,
+		 const void *encoded);
+int cuda_check_sum(void *self, uint32_t slices, uint64_t *hashes, double *squares);
+const float *cuda_summed(const void *self);
+/* Compute the hash, and the sum of squares, of x (n <= P) in device memory. */
+int cuda_hash_array(struct cuda_stage *s, const float *x, size_t n, uint64_t *hash);
+int cuda_square_array(struct cuda_stage *s, const float *x, size_t n, double *sum);
 
 /* ---- downloads.c: outputs that leave the device while it computes ---- */
 

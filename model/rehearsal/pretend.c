@@ -18,6 +18,7 @@
 #include "base/process/cgroup.h"
 #include "model/cpu/stage_memory.h"
 #include "model/hash.h"
+#include "model/squares.h"
 #include "model/vector/vector.h"
 
 struct pretend {
@@ -192,7 +193,7 @@ static int pretend_squares(void *self, double *sum)
 {
 	struct pretend *s = self;
 
-	*sum = stage_sum_squares(pretend_array(s, ARRAY_GRADIENT), s->l->parameters);
+	*sum = squares_sum(pretend_array(s, ARRAY_GRADIENT), s->l->parameters);
 	return 0;
 }
 

@@ -209,6 +209,8 @@ static void check(const struct model_config *c, uint32_t index, uint32_t batch,
 	assert_int_equal(stage_gradient_squares(p.cpu, &squares[0]), 0);
 	assert_int_equal(backend_cuda.squares(p.gpu, &squares[1]), 0);
 	assert_true(fabs(squares[0] - squares[1]) <= tolerance * squares[0]);
+	assert_true(squares[1] == squares_sum(backend_cuda.array(p.gpu, ARRAY_GRADIENT),
+					      p.l->parameters));
 	g = stage_gradient(p.cpu);
 	for (uint64_t t = 1; t < 3; t++) {
 		assert_int_equal(stage_step(p.cpu, NULL, 0.5f, &h, t), 0);
@@ -1078,10 +1080,10 @@ TEST(a_copy_only_steps)
 	free(g);
 }
 
-static int make_limited(const struct model_config *c, size_t limit, bool sums)
+static int make_limited(const struct model_config *c, size_t limit)
 {
 	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 4, .device = "cuda",
-				   .memory_bytes = limit, .sums_on_host = sums };
+				   .memory_bytes = limit };
 	struct error err;
 	struct stage *s = NULL;
 	int rc = stage_new(&s, c, 0, &o, &err);
@@ -1094,13 +1096,13 @@ static int make_limited(const struct model_config *c, size_t limit, bool sums)
 TEST(a_stage_takes_its_memory_in_turn)
 {
 	in_turn = true;
-	assert_int_equal(make_limited(&config, 0, true), 0);
+	assert_int_equal(make_limited(&config, 0), 0);
 	in_turn = false;
 }
 
-/* A stage that takes part in sums takes pinned memory for its gradient at once. A trainer's takes
- * none for arrays, so the machine may have less memory than the model. */
-TEST(a_trainer_needs_little_memory_of_the_machine)
+/* A stage takes no pinned memory for arrays, so the machine may have less memory than the model. A
+ * stage that takes part in sums has a further array on the device. */
+TEST(a_stage_needs_little_memory_of_the_machine)
 {
 	struct hyperparameters hyper = { .adamw = { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f } };
 	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 4, .device = "cuda" };
@@ -1112,20 +1114,21 @@ TEST(a_trainer_needs_little_memory_of_the_machine)
 
 	c.vocab = 100001; /* so pieces are smaller than arrays */
 	for (int sums = 0; sums < 2; sums++) {
-		o.sums_on_host = sums;
+		o.sums = sums;
 		assert_int_equal(stage_new(&s[sums], &c, 0, &o, &err), 0);
 	}
 	array = stage_parameters(s[0]) * sizeof(float);
 	small = stage_host_bytes(s[0]);
 	assert_true(small < array);
-	assert_int_equal(stage_host_bytes(s[1]), small + array);
+	assert_int_equal(stage_host_bytes(s[1]), small);
+	assert_true(stage_memory_bytes(s[1]) > stage_memory_bytes(s[0]) + array);
+	assert_true(stage_memory_bytes(s[1]) < stage_memory_bytes(s[0]) + array + (9 << 20));
+	assert_false(stage_sums_on_device(s[0]));
 	stage_free(s[0]);
 	stage_free(s[1]);
-	assert_int_equal(make_limited(&c, small, false), 0);
-	assert_int_equal(make_limited(&c, small - 1, false), -ENOMEM);
-	assert_int_equal(make_limited(&c, small + array, true), 0);
-	assert_int_equal(make_limited(&c, small + array - 1, true), -ENOMEM);
-	o.sums_on_host = false;
+	assert_int_equal(make_limited(&c, small), 0);
+	assert_int_equal(make_limited(&c, small - 1), -ENOMEM);
+	o.sums = false;
 	o.memory_bytes = small;
 	assert_int_equal(trainer_new(&t, &c, &hyper, &o, &err), 0);
 	trainer_free(t);

@@ -362,6 +362,7 @@ static const struct {
 	ONCE(KERNEL_ADAMW, adamw, adamw_args),
 	ONCE(KERNEL_HASH, hash, hash_args),
 	ONCE(KERNEL_SQUARES, squares, squares_args),
+	ONCE(KERNEL_ADD, add, add_args),
 	ONCE(KERNEL_CHANNEL_MEANS, channel_means, channel_means_args),
 	ONCE(KERNEL_QUANTISE, quantise, codec_args),
 	ONCE(KERNEL_DEQUANTISE, dequantise, codec_args),

@@ -56,9 +56,9 @@ static void compare_memory(const char *name, double first_mib, double other_mib)
 
 TEST(memory_is_that_of_stages_that_were_made)
 {
-	compare_memory("124m", 1561, 599);
-	compare_memory("500m", 2944, 1626);
-	compare_memory("1.5b", 9713, 6677);
+	compare_memory("124m", 1789, 680);
+	compare_memory("500m", 3450, 1882);
+	compare_memory("1.5b", 10997, 7461);
 }
 
 /* In fp32 numbers have twice the bytes, there is no copy of the weights in bf16, and no memory is

@@ -9,6 +9,7 @@
 
 #include "base/rng.h"
 #include "base/tests/test.h"
+#include "model/squares.h"
 #include "model/tests/reference.h"
 #include "model/tests/run.h"
 
@@ -545,16 +546,35 @@ TEST(weights_are_the_same_drawn_by_threads)
 	}
 }
 
-TEST(sums_are_sums)
+/* The bits of a sum of squares are part of the record, so the order of additions is fixed. */
+TEST(squares_are_added_in_blocks)
+{
+	enum { MOST = 3 * SQUARES_BLOCK + 13 };
+	static const size_t lengths[] = { 0, 1, 19, SQUARES_BLOCK, SQUARES_BLOCK + 1, MOST };
+	float x[MOST];
+
+	for (int i = 0; i < MOST; i++)
+		x[i] = (float)(i * 7919 % 1000) / 999 - 0.4f;
+	for (size_t k = 0; k < sizeof(lengths) / sizeof(lengths[0]); k++) {
+		double total = 0, s[SQUARES_LANES] = { 0 };
+
+		for (size_t i = 0; i < lengths[k]; i++) {
+			s[i % SQUARES_LANES] += (double)x[i] * (double)x[i];
+			if ((i + 1) % SQUARES_BLOCK && i + 1 < lengths[k])
+				continue;
+			total += ((s[0] + s[1]) + (s[2] + s[3])) + ((s[4] + s[5]) + (s[6] + s[7]));
+			memset(s, 0, sizeof(s));
+		}
+		assert_true(squares_sum(x, lengths[k]) == total);
+	}
+}
+
+TEST(floats_are_added)
 {
 	float x[19];
-	double sum = 0;
 
-	for (int i = 0; i < 19; i++) {
+	for (int i = 0; i < 19; i++)
 		x[i] = (float)i - 4.5f;
-		sum += (double)x[i] * (double)x[i];
-	}
-	assert_true(fabs(stage_sum_squares(x, 19) - sum) < 1e-12);
 	stage_add(x, x, 19);
 	assert_true(x[18] == 27);
 }

@@ -8,6 +8,7 @@
 #include "base/tests/test.h"
 #include "model/tests/run.h"
 #include "model/codec/codec.h"
+#include "model/squares.h"
 #include "model/trainer.h"
 #include "model/program/visits.h"
 
@@ -54,8 +55,8 @@ static void check_step(enum grad_norm by, const double divisors[4])
 		assert_true(loss == by_hand);
 	}
 	for (int i = 0; i < 4; i++) {
-		double ss = stage_sum_squares(stage_gradient(r.stages[i]),
-					      stage_parameters(r.stages[i]));
+		double ss = squares_sum(stage_gradient(r.stages[i]),
+					stage_parameters(r.stages[i]));
 
 		sum += ss / (divisors[i] * divisors[i]);
 	}

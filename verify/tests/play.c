@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "model/codec/codec.h"
 #include "model/hash.h"
+#include "model/squares.h"
 #include "verify/tests/play.h"
 
 const uint8_t play_stage_of[NODES] = { 0, 1, 2, 0, 2, 1, 2 };
@@ -228,7 +229,7 @@ static double reduce_and_step(struct cluster *c, struct store_reduction *red, ui
 			sum[i] = k ? sum[i] + part[i] : part[i];
 	}
 	assert_int_equal(sum_codec_round(&codecs[red->stage], sum, p, red->n_nodes), 0);
-	squares = stage_sum_squares(sum, p);
+	squares = squares_sum(sum, p);
 	for (uint32_t k = 0; k < red->n_nodes; k++)
 		assert_int_equal(stage_step(c->nodes[red->nodes[k]], sum, scale, &adamw, t), 0);
 	sum_codecs_free(codecs);
