@@ -395,7 +395,7 @@ static const struct options_row rows[] = {
 	{ "microbatches", OPTIONS_U32, "N", AT(training.microbatches), LIMITS(1, 4096), FIXED,
 	  .help = "microbatches of a data node in an iteration [the cluster's; 6]" },
 	{ "batch", OPTIONS_U32, "B", AT(training.batch), LIMITS(1, 1 << 16), FIXED,
-	  .help = "sequences of a microbatch [the model's]" },
+	  .help = "sequences of a microbatch [the model's; chosen without --stages]" },
 	{ "sequence", OPTIONS_U32, "T", AT(training.sequence), LIMITS(1, 1 << 20), FIXED,
 	  .help = "tokens of a sequence [the model's]" },
 	{ "iterations", OPTIONS_U64, "N", "0", "stop after N iterations; 0: never", AT(iterations),

@@ -100,7 +100,8 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_GET_CORPUS] = "SELECT path FROM corpus ORDER BY rank",
 	[DB_SET_HASH] = "UPDATE run SET corpus_hash = ?",
 	[DB_SET_CLUSTER] = "UPDATE run SET cluster = ?",
-	[DB_SET_STAGES] = "UPDATE run SET model = ?, n_shards = ?, per_shard = ?",
+	[DB_SET_STAGES] = "UPDATE run SET model = ?, batch = ?, n_shards = ?,"
+			  " per_shard = ?",
 	[DB_SET_ID] = "UPDATE run SET id = ?",
 	[DB_PUT_PLAN] = "INSERT INTO plan VALUES(?,?,?,?,?,?,?)",
 	[DB_GET_PLANS] = "SELECT epoch, iteration, reason, path_length, plan, iteration_s, sync_s"

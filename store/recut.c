@@ -9,8 +9,8 @@
 
 static int set_run(struct store *s, const struct store_recut *r, struct error *err)
 {
-	struct db_value stages[] = { db_text(r->model), db_int(r->n_shards),
-				     db_int(r->per_shard) };
+	struct db_value stages[] = { db_text(r->model), db_int(s->run.batch),
+				     db_int(r->n_shards), db_int(r->per_shard) };
 	struct db_value cluster[] = { db_text(r->cluster) }, id[] = { db_u64(r->id) };
 	int rc = db_run(s, DB_SET_STAGES, stages, DB_COUNT(stages), err);
 

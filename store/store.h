@@ -43,8 +43,8 @@ enum {
 	STORE_RESERVE = 8 << 20 /* size of the reserve file, in bytes (store_reserve) */
 };
 
-/* The properties of a run. They are fixed when the run starts; store_recut changes those that
- * depend on the stages. */
+/* The properties of a run. They are fixed when the run starts; store_stages and store_recut change
+ * those that depend on the stages. */
 struct store_run {
 	const char *name;
 	const char *version;   /* version of the program that started the run */
@@ -360,11 +360,11 @@ uint64_t store_writer_epoch(const struct store *s);
 int store_corpus(struct store *s, uint64_t hash, struct error *err);
 /* Replaces the description of the cluster, after it was measured. Durable. */
 int store_cluster(struct store *s, const char *cluster, struct error *err);
-/* Replaces the model, the number of data shards, and the number of microbatches of a shard in
- * an iteration. Call it when the stages have been chosen, before the first plan.
- * Durable. */
-int store_stages(struct store *s, const char *model, uint32_t n_shards, uint32_t per_shard,
-		 struct error *err);
+/* Replaces the model, the number of sequences in a microbatch, the number of data shards, and the
+ * number of microbatches of a shard in an iteration. Call it when the stages have been chosen,
+ * before the first plan. Durable. */
+int store_stages(struct store *s, const char *model, uint32_t batch, uint32_t n_shards,
+		 uint32_t per_shard, struct error *err);
 /* Records a plan that takes effect. Durable. */
 int store_plan(struct store *s, const struct store_plan *plan, struct error *err);
 /* Commits an iteration. Durable. -EEXIST: the iteration is committed already; -EINVAL: the

@@ -41,15 +41,17 @@ int store_cluster(struct store *s, const char *cluster, struct error *err)
 	return rc;
 }
 
-int store_stages(struct store *s, const char *model, uint32_t n_shards, uint32_t per_shard,
-		 struct error *err)
+int store_stages(struct store *s, const char *model, uint32_t batch, uint32_t n_shards,
+		 uint32_t per_shard, struct error *err)
 {
-	struct db_value v[] = { db_text(model), db_int(n_shards), db_int(per_shard) };
+	struct db_value v[] = { db_text(model), db_int(batch), db_int(n_shards),
+				db_int(per_shard) };
 	int rc = db_write(s, true, DB_SET_STAGES, v, DB_COUNT(v), err);
 
 	if (rc == 0) {
 		free((char *)s->run.model);
 		s->run.model = alloc_string(model);
+		s->run.batch = batch;
 		s->run.n_shards = n_shards;
 		s->run.per_shard = per_shard;
 	}

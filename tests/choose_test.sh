@@ -4,7 +4,7 @@
 # beside the predicted time of an iteration, but does not test it. If the agents cannot hold the model, the run ends
 # with a message about what is missing.
 . "$(dirname "$0")/lib.sh"
-need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify sqlite3
 sk=$bin/skippipe
 
 "$sk" keygen "$dir/controller.key" >/dev/null || die "no key"
@@ -20,7 +20,8 @@ begin() {
 	local name=$1
 	run=$dir/$name events=$dir/$name.events err=$dir/$name.err
 	shift
-	"$sk" controller --run-dir "$run" --key "$dir/controller.key" --admitted "$dir/admitted" --listen "ipc://$dir/c" \
+	[ "$1" = --resume ] || set -- --run-dir "$run" "$@"
+	"$sk" controller --key "$dir/controller.key" --admitted "$dir/admitted" --listen "ipc://$dir/c" \
 		--format jsonl --eval-every 0 --silence-ms 3000 "$@" >"$events" 2>"$err" &
 	controller=$!
 	started+=($controller)
@@ -92,3 +93,20 @@ ended 0
 grep -q 'n02.* is left out: [0-9.]* MB are missing for a stage of one layer' "$err" || die "the journal does not say why n02 is left out"
 grep -q '"event":"node","node":2,.*"state":"failed","why":"left out' "$events" || die "n02 is not shown as left out"
 check_verify "$dir/left" 2
+
+# The configured microbatches of four sequences do not fit. The controller takes smaller ones, with the same number of
+# sequences in an iteration, and the record has their size. A size that was given by hand stays.
+begin smaller --agents 3 --iterations 2
+for i in 0 1 2; do agent $i --memory 60; done
+ended 0
+grep -q 'microbatches: 96 of 2 sequences each, because no memory is free for 48 of 4' "$err" || die "the journal does not name the microbatches"
+begin smaller --resume "$dir/smaller" --iterations 3
+for i in 0 1 2; do agent $i --memory 60; done
+ended 0
+check_verify "$dir/smaller" 3
+[ "$(field committed <"$dir/verify.json")" = 3 ] || die "the run was not resumed"
+[ "$(sqlite3 "$dir/smaller/run.db" 'select batch, n_shards * per_shard from run')" = "2|96" ] || die "the record has other microbatches"
+begin given --agents 3 --batch 4
+for i in 0 1 2; do agent $i --memory 60; done
+ended 1
+grep -q 'the fleet holds [0-9]* of the 12 layers' "$err" || die "a given size was changed"

@@ -1,10 +1,11 @@
 #!/bin/bash
 # The model of a run is divided into other stages on the way: by a command, and by --resume. Six agents have separate
 # folders, where files of former stages lie beside those of the new ones. Each change leaves the weights as they are,
-# verify recomputes the whole record, and the losses equal those of a run without a change.
+# verify recomputes the whole record and names a false entry from before a change, and the losses equal those of a run
+# without a change. If the first weights are deleted, verify begins with the files of the change.
 . "$(dirname "$0")/lib.sh"
 . tests/six_agents.sh
-need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model sqlite3
 sk=$bin/skippipe
 six_keys
 head -c 200000 docs/convergence.md docs/agent.md >"$dir/text"
@@ -63,6 +64,18 @@ check_verify "$run" 6
 grep -q 'layers 3,3,3,2,1' "$dir/status" || die "status shows other stages"
 [ ! -e "$run/recut" ] || die "files of the change are left"
 
+# ---- a false entry from before the first change: two nodes exchange a gradient that they counted ----
+mkdir "$dir/false"
+sqlite3 "$run/run.db" ".backup '$dir/false/run.db'" || die "the record cannot be copied"
+at=$(sqlite3 "$dir/false/run.db" "select max(iteration) from counted where iteration <= 3")
+entries() { sqlite3 "$dir/false/run.db" "select node || ':' || items from counted where iteration = $at and stage = 1 order by node"; }
+{ IFS=: read -r one first; IFS=: read -r other second; } < <(entries)
+[ -n "$first" ] && [ -n "$second" ] || die "not two nodes counted: $(entries)"
+sqlite3 "$dir/false/run.db" "update counted set items = '${second%% *}${first#"${first%% *}"}' where iteration = $at and node = $one;
+	update counted set items = '${first%% *}${second#"${second%% *}"}' where iteration = $at and node = $other"
+"$sk" verify "$dir/false" >"$dir/false.out" 2>&1 && die "verify does not find the false entry: $(entries)"
+grep -q "^first difference: iteration $at, stage 1:" "$dir/false.out" || die "verify does not name the entry: $(cat "$dir/false.out")"
+
 # ---- the losses equal those without a change, except for the order of additions ----
 demo() { # demo NAME OPTION...
 	local name=$1
@@ -72,10 +85,22 @@ demo() { # demo NAME OPTION...
 	check_gone "$dir/$name"
 }
 demo never
-demo once --at 5:cut:12
+demo once --at 5:cut:3,9
 paste -d' ' <(losses "$dir/never.events") <(losses "$dir/once.events") | awk '
 	$1 != $3 { bad = 1 }
 	{ d = ($2 - $4) / $2; if (d * d > 1e-10) bad = 1 }
 	END { exit bad || NR != 10 }' ||
 	die "other losses: $(paste -d' ' <(losses "$dir/never.events") <(losses "$dir/once.events"))"
 check_verify "$dir/once" 5
+[ "$(field cuts <"$dir/verify.json")" = 1 ] || die "the stages of the demo did not change"
+
+# ---- verify without the weights with which the run began: it begins with the files of the change ----
+mv "$dir/cut" "$dir/start"
+demo from --from "$dir/start" --corpus "$dir/text" --at 5:cut:3,9
+check_verify "$dir/from" 5
+rm -r "$dir/start" "$dir/from/checkpoints/00000000"
+"$sk" verify "$dir/from" >"$dir/from.out" 2>&1 && die "verify proved iterations whose weights are missing"
+grep -q '^NOT PROVED: 6 iterations' "$dir/from.out" && grep -q '^NOT recomputed: iterations 1 to 4;' "$dir/from.out" &&
+	grep -q '/start/config.json: No such file' "$dir/from.out" || die "verify does not say what is missing: $(cat "$dir/from.out")"
+"$sk" verify "$dir/from" --from 5 --format json >"$dir/from.out" || die "the rest differs: $(cat "$dir/from.out")"
+[ "$(field began_after <"$dir/from.out")" = 4 ] || die "verify began elsewhere: $(cat "$dir/from.out")"

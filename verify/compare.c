@@ -15,6 +15,7 @@
 #include "base/array.h"
 #include "model/files/run_parts.h"
 #include "verify/audit.h"
+#include "verify/later_weights.h"
 #include "verify/replay.h"
 
 struct comparison {
@@ -26,6 +27,9 @@ struct comparison {
 	bool has_counted[UINT16_MAX + 1];
 	struct store_restore *restores; /* (n_restores) restored stages in the order of events */
 	size_t n_restores, room_restores;
+	/* If the weights with which the run began are gone, the replay begins with these. */
+	struct later_weights later;
+	bool lacks_weights; /* the replay has not reached the iteration of `later` */
 	/* First restore of the present part of the run, or of a later part. Stages differ between
 	 * parts. */
 	size_t next_restore;
@@ -203,7 +207,8 @@ static int compare_restores(struct comparison *x, uint64_t iteration, struct err
 		const struct store_hash h = { iteration, r->hash, r->node, r->stage };
 		int rc = 0;
 
-		if (r->iteration != iteration || r->stage >= replay_config(x->replay)->n_stages)
+		if (r->iteration != iteration || x->lacks_weights ||
+		    r->stage >= replay_config(x->replay)->n_stages)
 			continue;
 		if (r->n_from > 0)
 			rc = replay_average(x->replay, r, err);
@@ -232,8 +237,11 @@ static int compare_iteration(struct comparison *x, uint64_t iteration, struct er
 	if (rc != 0)
 		return rc;
 	rc = audit_commit(replay_part(x->replay), &c, replay_config(x->replay)->n_stages, err);
-	if (rc == 0)
-		rc = replay_commit(x->replay, &c, &again, err);
+	if (rc != 0 || x->lacks_weights) {
+		store_commit_clear(&c);
+		return rc;
+	}
+	rc = replay_commit(x->replay, &c, &again, err);
 	if (rc == 0) {
 		out->replayed++;
 		if (!out->tolerance_from && has_other_device(&out->devices, &c))
@@ -250,6 +258,23 @@ static int compare_iteration(struct comparison *x, uint64_t iteration, struct er
 	return rc;
 }
 
+/* Loads the checkpoint with which the replay begins, if it is that of this iteration and of the
+ * present part. Compares its weights with those that nodes announced, unless these are the weights
+ * of former stages. */
+static int begin_later(struct comparison *x, uint64_t iteration, struct error *err)
+{
+	int rc;
+
+	if (!x->lacks_weights || iteration != x->later.iteration || replay_next_part(x->replay))
+		return 0;
+	x->lacks_weights = false;
+	rc = replay_load(x->replay, &x->later, x->options->run, err);
+	if (rc != 0 || iteration < x->options->from ||
+	    iteration == replay_part(x->replay)->after)
+		return rc;
+	return compare_hashes(x, iteration, err);
+}
+
 /* If the run changed its stages after this iteration, makes the same change in the replay. */
 static int change_stages(struct comparison *x, uint64_t iteration, struct error *err)
 {
@@ -258,7 +283,9 @@ static int change_stages(struct comparison *x, uint64_t iteration, struct error 
 	while ((rc = replay_recut(x->replay, iteration, err)) == 1) {
 		x->result->cuts++;
 		x->next_restore = replay_part(x->replay)->n_restores;
-		rc = compare_restores(x, iteration, err);
+		rc = begin_later(x, iteration, err);
+		if (rc == 0)
+			rc = compare_restores(x, iteration, err);
 		if (rc != 0)
 			break;
 	}
@@ -275,6 +302,8 @@ static int compare_range(struct comparison *x, uint64_t to, struct error *err)
 
 		rc = i > 0 ? compare_iteration(x, i, &why) : 0;
 		if (rc == 0)
+			rc = begin_later(x, i, &why);
+		if (rc == 0)
 			rc = compare_restores(x, i, &why);
 		if (rc == 0)
 			rc = change_stages(x, i, &why);
@@ -288,6 +317,27 @@ static int compare_range(struct comparison *x, uint64_t to, struct error *err)
 			o->progress(o->context, i, to);
 	}
 	return rc;
+}
+
+/* Gives the replay the weights with which the run began. If these are gone, finds a checkpoint with
+ * which the replay can begin, unless the operator has named the weights. */
+static int begin(struct comparison *x, uint64_t to, struct error *err)
+{
+	const struct compare_options *o = x->options;
+	struct compare_result *out = x->result;
+	struct error ignored = { "" };
+	int rc = replay_begin(x->replay, x->store, o->run, o->weights, err);
+
+	if (rc == 0 || rc == -ENOMEM || o->weights ||
+	    later_weights_find(&x->later, x->store, o->run, &ignored) != 0 ||
+	    x->later.iteration == 0 || x->later.iteration >= to)
+		return rc;
+	x->lacks_weights = true;
+	out->began_after = x->later.iteration;
+	out->began_late_why = *err;
+	if (out->began_after >= o->from)
+		out->unproved = out->began_after - o->from + 1;
+	return 0;
 }
 
 int compare_run(struct store *s, const struct compare_options *o, struct compare_result *out,
@@ -313,7 +363,7 @@ int compare_run(struct store *s, const struct compare_options *o, struct compare
 	if (rc != 0)
 		return rc;
 	result.rehearsal = replay_config(x.replay)->rehearsal;
-	rc = replay_begin(x.replay, s, o->run, o->weights, err);
+	rc = begin(&x, to, err);
 	if (rc == 0)
 		rc = store_each_restore(s, see_restore, &x, err);
 	if (rc == 0)

@@ -78,6 +78,12 @@ struct compare_result {
 	uint32_t rehearsal;
 	uint64_t cuts;      /* how often the run changed its stages in the replayed iterations */
 	uint32_t nodes;     /* number of nodes that counted a gradient in the compared iterations */
+	/* The iteration whose checkpoint the replay began with; 0: it began with the run. */
+	uint64_t began_after;
+	struct error began_late_why; /* why the weights with which the run began are missing */
+	/* Number of iterations from compare_options.from on that were not recomputed, because they
+	 * are not later than began_after. Their record was audited. */
+	uint64_t unproved;
 	/* The first rule of audit.h that the record breaks, which ends the comparison; "": none. */
 	struct error broken_rule;
 	struct devices devices;
@@ -89,7 +95,7 @@ struct compare_result {
 	struct compare_norms norms;
 };
 
-/* Returns true if the record and the replay agree in all iterations that were compared. */
+/* Returns true if the record and the replay agree in all iterations that were recomputed. */
 bool compare_equal(const struct compare_result *r);
 
 /* Returns 0 and sets *out if the run could be compared, whether or not it agrees with its replay.

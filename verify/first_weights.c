@@ -63,6 +63,8 @@ int first_weights_load(struct first_weights *out, struct store *s, const char *r
 	if (rc == 0)
 		rc = origin_parse(&o, text, err);
 	free(text);
+	if (rc == 0)
+		*out = (struct first_weights){ .steps = o.steps, .position = o.position };
 	if (rc == 0 && o.n_stages != stage_config(stages[0])->n_stages)
 		rc = error_set(err, -EINVAL, "the record of the first weights has %u stages",
 			       o.n_stages);
@@ -72,9 +74,5 @@ int first_weights_load(struct first_weights *out, struct store *s, const char *r
 		snprintf(o.folder, sizeof(o.folder), "%s", weights);
 	rc = !weights && is_whole(&o, run) ? load_stages(&o, run, stages, err)
 					   : cut_again(&o, stages, err);
-	if (rc != 0)
-		return error_prefix(err, rc, "the weights with which the run began");
-	out->steps = o.steps;
-	out->position = o.position;
-	return 0;
+	return rc ? error_prefix(err, rc, "the weights with which the run began") : 0;
 }

@@ -16,7 +16,8 @@ struct first_weights {
  * as they are if the weights were made from the seed. Uses the stage files in the run's folder if
  * `weights` is NULL and they exist. Otherwise makes them again from the model in the folder
  * `weights` (NULL: the folder that the controller read). -ESTALE: the model in that folder has
- * changed. -ENOENT: neither the files nor the folder exist. */
+ * changed. -ENOENT: neither the files nor the folder exist. Sets *out from the record even if the
+ * weights cannot be loaded. */
 int first_weights_load(struct first_weights *out, struct store *s, const char *run,
 		       const char *weights, struct stage *const *stages, struct error *err);
 

@@ -34,6 +34,10 @@ static const char intro[] =
 	"\n"
 	"If the run changed its stages, the model is cut here after the same iteration.\n"
 	"\n"
+	"If the weights with which a run began were deleted, its oldest checkpoint that is\n"
+	"still in RUN-DIR replaces them. Earlier iterations are then only checked by their\n"
+	"record. The exit status is 1, unless --from excludes these iterations.\n"
+	"\n"
 	"A run that is still going on can be verified up to its last commit. A rehearsal has no\n"
 	"loss; its counts, orders of additions and weights are checked.\n"
 	"\n";
@@ -82,6 +86,12 @@ static int parse_options(struct options *o, int argc, char **argv, struct error 
 	if (rc == 0 && !o->run)
 		rc = error_set(err, -EINVAL, "the folder of a run is missing (see --help)");
 	return rc;
+}
+
+/* Returns true if all iterations that were to be compared were recomputed, and agree. */
+static bool is_proved(const struct compare_result *r)
+{
+	return compare_equal(r) && r->unproved == 0;
 }
 
 static void show_progress(void *context, uint64_t iteration, uint64_t last)
@@ -152,6 +162,20 @@ static void print_first_differences(const struct compare_result *r)
 		       r->norms.first_differing);
 }
 
+/* Says which iterations could not be recomputed. */
+static void print_beginning(const struct compare_result *r)
+{
+	if (!r->began_after)
+		return;
+	printf("NOT recomputed: iterations 1 to %" PRIu64 "; only their record was checked\n"
+	       "  %s\n"
+	       "  the replay began with the run's checkpoint of iteration %" PRIu64 "\n",
+	       r->began_after, r->began_late_why.text, r->began_after);
+	if (r->unproved)
+		printf("  --from %" PRIu64 " compares only the iterations that can be recomputed\n",
+		       r->began_after + 1);
+}
+
 static void print_text(const struct compare_result *r, double elapsed_s)
 {
 	if (r->rehearsal)
@@ -159,7 +183,9 @@ static void print_text(const struct compare_result *r, double elapsed_s)
 		       "every microbatch was counted once, and the weights are those that the\n"
 		       "made-up gradients give in the recorded orders of additions.\n");
 	printf("%s: %" PRIu64 " iterations recomputed in %.1f s\n",
-	       compare_equal(r) ? "the same" : "DIFFERENT", r->replayed, elapsed_s);
+	       !compare_equal(r) ? "DIFFERENT" : r->unproved ? "NOT PROVED" : "the same",
+	       r->replayed, elapsed_s);
+	print_beginning(r);
 	if (r->broken_rule.text[0])
 		printf("a rule is broken: %s\n", r->broken_rule.text);
 	print_devices(&r->devices);
@@ -229,12 +255,13 @@ static int print_json(const struct compare_result *r, double elapsed_s)
 	int rc;
 
 	o = json_pack(
-		"{ss sb sb sI sI sI sI sI sI sI sI sI sI sI so so so so so sI so sf}",
+		"{ss sb sb sI sI sI sI sI sI sI sI sI sI sI sI so so so so so sI so so sf}",
 		"format", "skippipe.verify/1",
 		"rehearsal", r->rehearsal > 0,
-		"same", compare_equal(r),
+		"same", is_proved(r),
 		"committed", (json_int_t)r->last,
 		"replayed", (json_int_t)r->replayed,
+		"began_after", (json_int_t)r->began_after,
 		"nodes", (json_int_t)r->nodes,
 		"cuts", (json_int_t)r->cuts,
 		"hashes", (json_int_t)w->compared,
@@ -252,6 +279,8 @@ static int print_json(const struct compare_result *r, double elapsed_s)
 		"computed", json_devices(&r->devices),
 		"unlike_from", (json_int_t)r->tolerance_from,
 		"norm_difference", r->tolerance_from ? json_finite(r->norms.largest) : json_null(),
+		"began_late_why",
+		r->began_after ? json_string(r->began_late_why.text) : json_null(),
 		"elapsed_s", elapsed_s);
 	rc = json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
 	putchar('\n');
@@ -284,7 +313,7 @@ static int run_verify(const struct options *o, struct error *err)
 		return error_set(err, -EIO, "the result could not be written");
 	if (output_flush(err) != 0)
 		return -EIO;
-	return compare_equal(&result) ? EXIT_SAME : EXIT_DIFFERENT;
+	return is_proved(&result) ? EXIT_SAME : EXIT_DIFFERENT;
 }
 
 int main(int argc, char **argv)

@@ -22,6 +22,7 @@
 #include "verify/chain.h"
 #include "verify/executor.h"
 #include "verify/first_weights.h"
+#include "verify/later_weights.h"
 #include "verify/task_pool.h"
 
 struct replay {
@@ -200,9 +201,14 @@ int replay_begin(struct replay *r, struct store *s, const char *run, const char 
 {
 	int rc = first_weights_load(&r->first, s, run, weights, r->stages, err);
 
-	if (rc == 0)
-		r->parts.list[0].position = r->first.position;
+	r->parts.list[0].position = r->first.position;
 	return rc;
+}
+
+int replay_load(struct replay *r, const struct later_weights *w, const char *run,
+		struct error *err)
+{
+	return later_weights_load(w, run, r->stages, r->config.n_stages, err);
 }
 
 const struct model_config *replay_config(const struct replay *r)

@@ -24,6 +24,7 @@
 #include "store/store.h"
 
 struct replay; /* opaque */
+struct later_weights;
 struct run_part;
 
 /* Loads the run's corpus and the model with its initial weights. The caller frees *out with
@@ -45,6 +46,11 @@ void replay_free(struct replay *r); /* NULL is allowed */
  * record names such weights. Errors and arguments are those of first_weights_load. */
 int replay_begin(struct replay *r, struct store *s, const char *run, const char *weights,
 		 struct error *err);
+
+/* Replaces the weights by those of a checkpoint, which must have the present stages. Errors are
+ * those of later_weights_load. */
+int replay_load(struct replay *r, const struct later_weights *w, const char *run,
+		struct error *err);
 
 /* If the run changed its stages after this iteration, divides the model into the new stages; all
  * weights and moments stay. Returns 1 after a change, otherwise 0 or a negative errno. Call it

@@ -33,8 +33,6 @@
 
 enum {
 	LEAST_MICROBATCHES = 48, /* least number of microbatches in an iteration */
-	/* Most microbatches that a node holds at once. Plans do not become faster with more */
-	SLOTS_MOST = 8,
 	THREADS_MOST = 8,
 	SHOWN = 3 /* number of candidates that the journal lists */
 };
@@ -69,7 +67,7 @@ static int record_stages(struct members *members, struct error *err)
 {
 	const struct training *t = &members->run->training;
 	struct store *store = members->run->record.store;
-	int rc = store_stages(store, t->model_json, t->n_shards, t->per_shard, err);
+	int rc = store_stages(store, t->model_json, t->hyper.batch, t->n_shards, t->per_shard, err);
 
 	if (rc == 0)
 		rc = record_cluster(members, err);
@@ -92,11 +90,15 @@ void first_stages_begin(struct iteration *it)
 {
 	struct stage_question *q;
 	struct error err = { "" };
-	int threads = (int)fmin(cores_usable(), THREADS_MOST);
+	int threads = (int)fmin(cores_usable(), THREADS_MOST), rc;
 
 	note(it->run, NOTE_EVENT, -1, 0, "choosing the stages for the agents that are here");
-	if (stage_question_new(it->members, count_microbatches(it->members), &q, &err) != 0 ||
-	    stage_choice_start(q, budget_s, threads, &it->planning->stage_choice, &err) != 0)
+	rc = stage_question_new(it->members, count_microbatches(it->members), &q, &err);
+	if (rc == 0 && !it->run->options.training.batch)
+		stage_question_resize(q);
+	if (rc == 0)
+		rc = stage_choice_start(q, budget_s, threads, &it->planning->stage_choice, &err);
+	if (rc != 0)
 		controller_finish(it->members, 1, err.text);
 }
 
@@ -112,6 +114,8 @@ static void note_choice(struct run *run, const struct stage_choice *c)
 		stage_choice_describe(c, i, text);
 		note(run, NOTE_EVENT, -1, 0, "%s: %.240s", ranks[i], text);
 	}
+	if (stage_choice_resized(c, text))
+		note(run, NOTE_EVENT, -1, 0, "%.240s", text);
 	for (int i = 0; (node = stage_choice_left_out(c, i, text)) >= 0; i++)
 		note(run, NOTE_EVENT, node, 0, "n%02d is left out: %.200s (:recover n%02d takes "
 		     "it in)", node, text, node);
@@ -165,17 +169,17 @@ static int take_candidate(struct run *run, const struct stage_question *q,
 		if (x->stage_of[k] < 0)
 			continue;
 		stage_of[q->node_of[k]] = x->stage_of[k];
-		slots[q->node_of[k]] =
-			(int)fmin(candidate_fit(x, k, &q->frame).slots, SLOTS_MOST);
+		slots[q->node_of[k]] = candidate_fit(x, k, &q->frame).slots;
 	}
+	run->training.hyper.batch = (uint32_t)x->sequences;
 	return stages_take(run,
 			   &(struct stages_chosen){ &layers, stage_of, slots,
-						    q->frame.batch / q->shape.batch },
+						    q->frame.batch / x->sequences },
 			   err);
 }
 
 /* Converts the measured times from the mean work of the provisional stages to that of the chosen
- * stages. */
+ * stages, and to the chosen microbatches. */
 static void rescale_times(struct members *members, double ratio)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -221,12 +225,12 @@ static int take(struct iteration *it, const struct stage_choice *c, struct error
 	const struct stage_question *q = stage_choice_question(c);
 	struct members *members = it->members;
 	struct training *t = &it->run->training;
-	double unit = capacity_unit_layers(&t->model);
+	double work = t->hyper.batch * capacity_unit_layers(&t->model);
 	int rc = take_candidate(it->run, q, stage_choice_candidate(c, 0), err);
 
 	if (rc != 0)
 		return rc;
-	rescale_times(members, capacity_unit_layers(&t->model) / unit);
+	rescale_times(members, t->hyper.batch * capacity_unit_layers(&t->model) / work);
 	routes_fini(&it->routes);
 	routes_init(&it->routes, t->n_shards * t->per_shard, members->n);
 	members->links->replicas =

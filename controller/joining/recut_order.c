@@ -3,15 +3,12 @@
 #include "controller/joining/recut_order.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
 
 #include <jansson.h>
 
 #include "controller/options.h"
 #include "controller/planning/stage_question.h"
-
-enum { SLOTS_MOST = 8 /* more microbatches at once make no plan faster */ };
 
 bool recut_order_of_options(struct recut_order *out, const struct options *o)
 {
@@ -36,7 +33,7 @@ void recut_order_of_candidate(struct recut_order *out, const struct candidate *x
 		int slots = is_used ? candidate_fit(x, k, &q->frame).slots : 1;
 
 		out->stage_of[q->node_of[k]] = is_used ? x->stage_of[k] : RECUT_LEFT_OUT;
-		out->slots[q->node_of[k]] = (int)fmin(fmax(slots, 1), SLOTS_MOST);
+		out->slots[q->node_of[k]] = slots > 1 ? slots : 1;
 	}
 }
 

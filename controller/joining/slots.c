@@ -12,7 +12,6 @@
 #include "controller/network/measuring.h"
 #include "controller/weights/copies.h"
 
-enum { SLOTS_MOST = 8 }; /* more microbatches at once make no plan faster */
 /* Share of a machine's free memory that activations may take */
 static const double memory_share = 0.7;
 
@@ -34,7 +33,7 @@ void slots_settle(struct members *members, const struct member *m)
 	if (!measuring_wanted(run) || run->options.cluster.file || m->hello.memory_bytes == 0)
 		return;
 	slots = capacity_slots(&run->training.model, &run->training.hyper, most_parameters(run),
-			       memory_share * members_memory(members, m), SLOTS_MOST);
+			       memory_share * members_memory(members, m), CAPACITY_SLOTS_MOST);
 	run->cluster->nodes[m->id].memory = run->cluster_as_given->nodes[m->id].memory = slots;
 }
 

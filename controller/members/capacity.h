@@ -12,6 +12,9 @@
 
 #include "model/config.h"
 
+/* Most microbatches that a node holds at once. Plans do not become faster with more. */
+enum { CAPACITY_SLOTS_MOST = 8 };
+
 /* Returns the bytes of one microbatch in the stage with the most layers. They contain its
  * activations, and its output, which may be sent again. The stage with the most layers counts,
  * because a node keeps its number of slots when its stage changes. */

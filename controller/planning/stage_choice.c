@@ -19,6 +19,8 @@ enum { PRESENT = 5000 }; /* number of plans to evaluate for the present and the 
  * schedule/fleet/evaluate.h) */
 #define WORK 20000000
 #define WORK_OF_NODE 500000
+/* Another size of microbatches is chosen if the configured size takes this many times as long. */
+#define WORTH_RESIZING 1.05
 #define GIGA 1e9
 #define MEGA 1e6
 
@@ -30,6 +32,9 @@ struct stage_choice {
 	struct error err;
 	int result;
 	int ranks[CHOICE_MOST], n; /* the candidates that a run can use, the best first */
+	/* Seconds of an iteration with the best candidate's stages and microbatches of the
+	 * configured size; INFINITY: it has this size, or the members cannot hold this size. */
+	double configured_s;
 	int64_t began_us, took_us;
 	atomic_bool cancel, is_done;
 };
@@ -84,6 +89,27 @@ static void evaluate(struct stage_choice *c, struct candidate *x)
 		candidate_evaluate(x, PRESENT, &f);
 }
 
+/* Compares the best candidate with its own stages and microbatches of the configured size, which is
+ * kept unless another size is clearly faster. */
+static void compare_sizes(struct stage_choice *c)
+{
+	const struct candidate_frame *f = &c->question->frame;
+	struct candidate *best = &c->choice.list[c->ranks[0]], configured;
+
+	if (best->sequences == f->shape->batch)
+		return;
+	candidate_init(&configured, f);
+	candidate_copy_choice(&configured, best, f);
+	configured.sequences = f->shape->batch;
+	if (!atomic_load(&c->cancel) && candidate_is_possible(&configured, f))
+		candidate_evaluate(&configured, PRESENT, f);
+	if (configured.seconds <= WORTH_RESIZING * best->seconds)
+		candidate_move(best, &configured, f);
+	else
+		c->configured_s = configured.seconds;
+	candidate_fini(&configured);
+}
+
 static void *run_choice(void *arg)
 {
 	struct stage_choice *c = arg;
@@ -92,6 +118,8 @@ static void *run_choice(void *arg)
 	c->result = q->has_wanted ? -ENOENT : choose(&c->request, &c->choice, &c->err);
 	if (c->result == 0)
 		list_usable(c);
+	if (c->result == 0)
+		compare_sizes(c);
 	if (q->has_present)
 		evaluate(c, &q->present);
 	if (q->has_wanted)
@@ -109,6 +137,7 @@ int stage_choice_start(struct stage_question *q, double budget_s, int threads,
 	sigset_t all, was;
 
 	c->question = q;
+	c->configured_s = INFINITY;
 	q->frame.cancel = &c->cancel;
 	c->request = (struct choose_request){
 		.frame = q->frame,
@@ -217,6 +246,31 @@ void stage_choice_describe(const struct stage_choice *c, int rank, char out[STAG
 					 " layers, %.3g s an iteration:", x->seconds);
 	for (int s = 0; s < x->n_stages && used < STAGE_CHOICE_TEXT; s++)
 		used += write_nodes(c->question, x, s, out + used, STAGE_CHOICE_TEXT - used);
+}
+
+bool stage_choice_resized(const struct stage_choice *c, char out[STAGE_CHOICE_TEXT])
+{
+	const struct stage_question *q = c->question;
+	const struct candidate *best = stage_choice_candidate(c, 0);
+	size_t used;
+
+	if (best->sequences == q->shape.batch)
+		return false;
+	used = (size_t)snprintf(out, STAGE_CHOICE_TEXT, "microbatches: %d of %d sequences each, ",
+				q->frame.batch / best->sequences, best->sequences);
+	if (best->sequences < q->shape.batch)
+		snprintf(out + used, STAGE_CHOICE_TEXT - used,
+			 "because no memory is free for %d of %d",
+			 q->frame.batch / q->shape.batch, q->shape.batch);
+	else if (isinf(c->configured_s))
+		snprintf(out + used, STAGE_CHOICE_TEXT - used,
+			 "because these stages have no plan with %d of %d",
+			 q->frame.batch / q->shape.batch, q->shape.batch);
+	else
+		snprintf(out + used, STAGE_CHOICE_TEXT - used,
+			 "because an iteration takes %.3g s with %d of %d", c->configured_s,
+			 q->frame.batch / q->shape.batch, q->shape.batch);
+	return true;
 }
 
 /* Returns the reason why the choice left the node out. The choice gives one reason for all nodes of

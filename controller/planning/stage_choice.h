@@ -46,6 +46,9 @@ double stage_choice_elapsed_s(const struct stage_choice *c);
 /* Writes a text such as "3 stages of 4,4,4 layers, 0.512 s an iteration: S0 n00 n01, S1 n02,
  * ...". */
 void stage_choice_describe(const struct stage_choice *c, int rank, char out[STAGE_CHOICE_TEXT]);
+/* If the best candidate's microbatches do not have the configured size, writes their number, their
+ * size and the reason, and returns true. */
+bool stage_choice_resized(const struct stage_choice *c, char out[STAGE_CHOICE_TEXT]);
 /* Writes why the best candidate leaves a node out. i: index among the left-out nodes, from 0.
  * Returns the node's number in the run; -1: i is too large. */
 int stage_choice_left_out(const struct stage_choice *c, int i, char out[STAGE_CHOICE_TEXT]);

@@ -16,6 +16,7 @@
 #include "controller/members/members.h"
 #include "controller/network/measuring.h"
 #include "model/shape.h"
+#include "schedule/fleet/holds.h"
 
 enum {
 	/* Work of a forward and a backward pass together, as a multiple of a forward pass: a
@@ -24,7 +25,9 @@ enum {
 	/* Number of activations that an agent may hold outside its stage, for each microbatch of an
 	 * iteration. These are outputs and gradients that may have to be sent again, and tensors
 	 * that wait or arrived early */
-	HELD = 4
+	HELD = 4,
+	/* Largest microbatch that may be chosen, as a multiple of the configured size */
+	LARGER = 8
 };
 
 /* Shares of the free memory that a stage may take. The share of a CPU's memory is smaller, because
@@ -113,8 +116,9 @@ static void fill_machine(const struct members *members, const struct member *m,
 	e->device = alloc_string(m->hello.device);
 	e->flop_per_s = speed_of(members, m, shape);
 	e->memory_bytes = memory_of(members, m);
-	if (members->run->options.cluster.time_scale != 0)
-		e->most_slots = members->run->cluster->nodes[m->id].memory;
+	e->most_slots = members->run->options.cluster.time_scale != 0
+				? members->run->cluster->nodes[m->id].memory
+				: CAPACITY_SLOTS_MOST;
 }
 
 /* The latency of a link is its delay without the part for the bytes. */
@@ -170,7 +174,9 @@ static void fill_frame(const struct members *members, int n_microbatches, struct
 		.skip = run->plan ? skipped : 0,
 		.of_stages = run->plan ? run->cluster->n_stages : 1,
 		.formats = run->wanted.formats,
-		.keeps_microbatches = true,
+		.least_sequences = q->shape.batch,
+		.most_sequences = q->shape.batch,
+		.keeps_formats = true,
 		.seed = run->options.seed,
 	};
 }
@@ -218,6 +224,23 @@ int stage_question_new(const struct members *members, int n_microbatches,
 	fill_present(members, q);
 	*out = q;
 	return 0;
+}
+
+/* Sizes are halved or doubled, as in the choice. Smaller microbatches take longer for each sequence
+ * than measured, and by how much is unknown. They are therefore only allowed if the members cannot
+ * hold the model otherwise. Larger ones take no longer. */
+void stage_question_resize(struct stage_question *q)
+{
+	struct candidate_frame *f = &q->frame;
+	struct error ignored;
+	int fits = q->shape.batch;
+
+	while (holds_model(f, fits, CLUSTER_MOST_STAGES, &ignored) != 0 && fits % 2 == 0)
+		fits /= 2;
+	if (holds_model(f, fits, CLUSTER_MOST_STAGES, &ignored) != 0)
+		return;
+	f->least_sequences = fits;
+	f->most_sequences = fits < q->shape.batch ? fits : LARGER * fits;
 }
 
 void stage_question_compare(struct stage_question *q, const struct model_config *model,

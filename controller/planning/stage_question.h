@@ -34,6 +34,9 @@ struct stage_question {
  * no member's speed is known. The caller frees *out. */
 int stage_question_new(const struct members *members, int n_microbatches,
 		       struct stage_question **out, struct error *err);
+/* Lets the choice also change the number of sequences in a microbatch. An iteration keeps its
+ * number of sequences. Call it only before a run has its first plan. */
+void stage_question_resize(struct stage_question *q);
 /* Changes the question: how long does an iteration take with the present stages, and with these?
  * stage_of: for each node of the run, its stage; < 0: it is not used. */
 void stage_question_compare(struct stage_question *q, const struct model_config *model,

@@ -11,6 +11,7 @@
 #include "controller/planning/stage_choice.h"
 #include "controller/tests/bare.h"
 #include "model/cut.h"
+#include "schedule/fleet/holds.h"
 #include "schedule/format/request.h"
 
 enum { NODES = 6, FAST = 4, SLOW = 5, MICROBATCHES = 12 };
@@ -210,18 +211,24 @@ FIXTURE_TEST(a_distant_node_is_left_out_with_the_reason)
 	stage_choice_free(c);
 }
 
+/* Gives every member a machine of its own with this much memory. */
+static void limit_memory(struct controller *w, uint64_t mib)
+{
+	for (int i = 0; i < NODES; i++) {
+		struct msg_hello *hello = &w->members.list[i].hello;
+
+		hello->memory_bytes = mib << 20;
+		snprintf(hello->host, sizeof(hello->host), "m%d", i);
+	}
+}
+
 FIXTURE_TEST(missing_memory_is_an_answer)
 {
 	struct controller *w = *state;
 	struct stage_choice *c;
 	struct error err = { "" };
 
-	for (int i = 0; i < NODES; i++)
-		w->members.list[i].hello.memory_bytes = 18 << 20;
-	w->members.list[0].hello.machine_bytes = 0;
-	for (int i = 0; i < NODES; i++)
-		snprintf(w->members.list[i].hello.host, sizeof(w->members.list[i].hello.host),
-			 "m%d", i);
+	limit_memory(w, 18);
 	c = choose_for(w);
 	assert_int_equal(stage_choice_result(c, &err), PLAN_INFEASIBLE);
 	assert_non_null(strstr(err.text, "are missing"));
@@ -250,4 +257,74 @@ FIXTURE_TEST(an_evaluation_can_be_cancelled)
 	q->frame.cancel = &cancel;
 	candidate_evaluate(&q->wanted, INT64_C(1) << 40, &q->frame);
 	stage_question_free(q);
+}
+
+/* Makes the choice for a run that may change the size of its microbatches. Checks that an iteration
+ * keeps its number of sequences, and that the text names the size. Returns the chosen size divided
+ * by the configured size. */
+static double resize(struct controller *w, const char *reason)
+{
+	struct stage_question *q = ask(w);
+	struct stage_choice *c;
+	const struct candidate *best;
+	struct error err = { "" };
+	char text[STAGE_CHOICE_TEXT], size[64];
+	double ratio;
+
+	assert_int_equal(q->frame.least_sequences, q->shape.batch);
+	assert_int_equal(q->frame.most_sequences, q->shape.batch);
+	stage_question_resize(q);
+	c = wait_for(q);
+	if (stage_choice_result(c, &err) != 0)
+		fail_msg("%s", err.text);
+	best = stage_choice_candidate(c, 0);
+	ratio = (double)best->sequences / w->run.training.hyper.batch;
+	assert_int_equal(stage_choice_question(c)->frame.batch,
+			 MICROBATCHES * w->run.training.hyper.batch);
+	assert_int_equal(stage_choice_resized(c, text), ratio != 1);
+	if (ratio != 1) {
+		snprintf(size, sizeof(size), "%g of %d sequences each", MICROBATCHES / ratio,
+			 best->sequences);
+		assert_non_null(strstr(text, size));
+		if (!strstr(text, reason))
+			fail_msg("%s", text);
+	}
+	stage_choice_free(c);
+	return ratio;
+}
+
+FIXTURE_TEST(near_nodes_keep_the_size_of_microbatches)
+{
+	assert_true(resize(*state, "") == 1);
+}
+
+/* A node holds three microbatches. With larger ones, fewer messages wait for the long way. */
+FIXTURE_TEST(distant_nodes_get_larger_microbatches)
+{
+	struct controller *w = *state;
+
+	for (int i = 0; i < NODES * NODES; i++)
+		w->run.cluster->delay_s[i] = 5;
+	assert_true(resize(w, "because an iteration takes ") > 1);
+}
+
+FIXTURE_TEST(nodes_with_little_memory_get_smaller_microbatches)
+{
+	struct controller *w = *state;
+	uint64_t mib = 18;
+	struct error ignored;
+	bool fits = false;
+
+	/* Finds the least memory that is enough for some size. */
+	while (!fits) {
+		struct stage_question *q;
+
+		limit_memory(w, ++mib);
+		q = ask(w);
+		stage_question_resize(q);
+		fits = holds_model(&q->frame, q->frame.least_sequences, CLUSTER_MOST_STAGES,
+				   &ignored) == 0;
+		stage_question_free(q);
+	}
+	assert_true(resize(w, "because no memory is free for 12 of ") < 1);
 }

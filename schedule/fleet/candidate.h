@@ -29,9 +29,11 @@ struct candidate_frame {
 	int batch;                     /* number of sequences in an iteration */
 	int skip, of_stages;           /* of each of_stages stages, a microbatch skips `skip` */
 	struct tensor_formats formats; /* the least exact formats that may be used */
-	/* true: microbatches have shape->batch sequences, and tensors have the formats above.
-	 * false: the planner chooses the size of the microbatches and the formats. */
-	bool keeps_microbatches;
+	/* Smallest and largest number of sequences of a microbatch: shape->batch, divided or
+	 * multiplied by powers of two. 0: a quarter of shape->batch, and eight times as many. */
+	int least_sequences, most_sequences;
+	/* true: tensors have the formats above. false: the planner chooses the formats. */
+	bool keeps_formats;
 	uint64_t seed;
 	const atomic_bool *cancel; /* true ends evaluations early; NULL: they are not cancelled */
 };

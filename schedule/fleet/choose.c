@@ -86,9 +86,9 @@ static const struct candidate_frame *frame_of(const struct course *c)
 /* Returns the number of sequences of the smallest microbatch that is tried. */
 static int smallest_microbatch(const struct candidate_frame *f)
 {
-	int least = f->shape->batch;
+	int least = f->least_sequences ? f->least_sequences : f->shape->batch;
 
-	while (!f->keeps_microbatches && least % 2 == 0 && least > f->shape->batch / 4)
+	while (!f->least_sequences && least % 2 == 0 && least > f->shape->batch / 4)
 		least /= 2;
 	return least;
 }
@@ -97,7 +97,7 @@ static void add_settings(struct course *c, int n_stages)
 {
 	const struct candidate_frame *f = frame_of(c);
 	int least = smallest_microbatch(f);
-	int most = f->keeps_microbatches ? least : 8 * f->shape->batch;
+	int most = f->most_sequences ? f->most_sequences : 8 * f->shape->batch;
 
 	for (int b = least; b <= most && b <= f->batch; b *= 2) {
 		for (int wanted = 1; wanted <= 3 && f->batch % b == 0; wanted += 2)
@@ -424,7 +424,7 @@ static void answer(struct course *c, struct candidate *best, struct choice *out)
 	for (int i = 0; i < out->n; i++)
 		sorted[i] = *list[i];
 	memcpy(out->list, sorted, sizeof(sorted[0]) * (size_t)out->n);
-	if (!frame_of(c)->keeps_microbatches)
+	if (!frame_of(c)->keeps_formats)
 		choose_formats(c, &out->list[0], evaluations);
 }
 

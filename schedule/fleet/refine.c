@@ -109,7 +109,7 @@ static bool resize_first(struct candidate *c, const struct candidate_frame *f, s
 static bool resize_microbatches(struct candidate *c, const struct candidate_frame *f,
 				struct rng *rng)
 {
-	if (f->keeps_microbatches)
+	if (f->least_sequences > 0 && f->least_sequences == f->most_sequences)
 		return false;
 	if (rng_below(rng, 2))
 		c->wanted_slots = c->wanted_slots == 1 ? 3 : 1;
@@ -117,7 +117,8 @@ static bool resize_microbatches(struct candidate *c, const struct candidate_fram
 		c->sequences /= 2;
 	else
 		c->sequences *= 2;
-	return c->sequences <= f->batch;
+	return c->sequences <= f->batch && c->sequences >= f->least_sequences &&
+	       (f->most_sequences == 0 || c->sequences <= f->most_sequences);
 }
 
 static bool change(struct candidate *c, const struct candidate_frame *f, struct rng *rng)

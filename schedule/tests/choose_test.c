@@ -458,7 +458,8 @@ TEST(microbatches_and_formats_that_are_given_are_kept)
 	struct choice c;
 	struct fleet *f;
 
-	q.frame.keeps_microbatches = true;
+	q.frame.least_sequences = q.frame.most_sequences = fleet_shape(6).batch;
+	q.frame.keeps_formats = true;
 	q.frame.formats = (struct tensor_formats){ FORMAT_Q6, FORMAT_Q4 };
 	choose_three(&q, &f, &shape, &c);
 	assert_true(c.n >= 1);
@@ -466,6 +467,25 @@ TEST(microbatches_and_formats_that_are_given_are_kept)
 		assert_int_equal(c.list[i].sequences, shape.batch);
 		assert_int_equal(c.list[i].formats.wire, FORMAT_Q6);
 		assert_int_equal(c.list[i].formats.sum_wire, FORMAT_Q4);
+	}
+	choice_fini(&c);
+	fleet_free(f);
+}
+
+TEST(microbatches_have_sizes_within_the_limits)
+{
+	struct model_shape shape;
+	struct choose_request q = request_of(NULL, NULL);
+	struct choice c;
+	struct fleet *f;
+
+	q.frame.least_sequences = 2 * fleet_shape(6).batch;
+	q.frame.most_sequences = 4 * fleet_shape(6).batch;
+	choose_three(&q, &f, &shape, &c);
+	assert_true(c.n >= 1);
+	for (int i = 0; i < c.n; i++) {
+		assert_true(c.list[i].sequences >= q.frame.least_sequences);
+		assert_true(c.list[i].sequences <= q.frame.most_sequences);
 	}
 	choice_fini(&c);
 	fleet_free(f);

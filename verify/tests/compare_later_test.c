@@ -1,0 +1,153 @@
+/* Tests a replay that begins with a checkpoint, because the weights with which the run began are
+ * gone. Its run records a folder of first weights that does not exist. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/tests/test.h"
+#include "model/files/checkpoint.h"
+#include "model/files/origin.h"
+#include "verify/tests/play.h"
+
+enum { SAVED = 2 }; /* the iteration after which the checkpoint is saved */
+
+static int begin(void **state)
+{
+	struct origin o = { .folder = "/no-such-folder", .n_stages = STAGES };
+	struct cluster *c;
+	char *text = origin_print(&o);
+
+	play_set_up(state);
+	c = *state;
+	assert_int_equal(store_set(c->store, "origin", text, NULL), 0);
+	free(text);
+	return 0;
+}
+
+static int end(void **state)
+{
+	struct cluster *c = *state;
+	char folder[128];
+
+	snprintf(folder, sizeof(folder), "%s/checkpoints", c->folder);
+	file_remove_folder(folder);
+	return play_tear_down(state);
+}
+
+#define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
+
+static struct stage *replica_of(const struct cluster *c, uint8_t stage)
+{
+	uint32_t n = 0;
+
+	while (play_stage_of[n] != stage)
+		n++;
+	return c->nodes[n];
+}
+
+/* Saves a checkpoint of all stages. If `wrong` is true, changes a weight of the last stage. */
+static void save(struct cluster *c, bool wrong)
+{
+	for (uint8_t s = 0; s < STAGES; s++) {
+		struct stage *from = replica_of(c, s);
+		size_t n = stage_parameters(from);
+		float *state = malloc(3 * n * sizeof(*state));
+		struct store_shard row = { .iteration = SAVED, .stage = s, .host = "h" };
+
+		memcpy(state, stage_weights(from), n * sizeof(*state));
+		memcpy(state + n, stage_moment1(from), n * sizeof(*state));
+		memcpy(state + 2 * n, stage_moment2(from), n * sizeof(*state));
+		if (wrong && s == STAGES - 1)
+			state[7] += 1e-3f;
+		assert_int_equal(checkpoint_save_stage(c->folder, stage_config(from), s, SAVED,
+						       state, true, &row.hash, &row.bytes, NULL),
+				 0);
+		assert_int_equal(store_shard(c->store, &row, NULL), 0);
+		free(state);
+	}
+}
+
+static void play(struct cluster *c, void (*tamper)(struct played *r), bool wrong)
+{
+	for (uint64_t i = 1; i <= ITERATIONS; i++) {
+		play_iteration(c, i, false, i == 1 ? tamper : NULL);
+		if (i == SAVED)
+			save(c, wrong);
+	}
+}
+
+static int compare(struct cluster *c, uint64_t from, struct compare_result *out,
+		   struct error *err)
+{
+	struct compare_options o = { .from = from, .workers = 2, .run = c->folder };
+
+	*err = (struct error){ "" };
+	return compare_run(c->store, &o, out, err);
+}
+
+FIXTURE_TEST(the_replay_begins_with_a_checkpoint_and_says_so)
+{
+	struct compare_result r;
+	struct error err;
+
+	play(*state, NULL, false);
+	assert_int_equal(compare(*state, 1, &r, &err), 0);
+	assert_string_equal(r.broken_rule.text, "");
+	assert_true(compare_equal(&r));
+	assert_int_equal(r.began_after, SAVED);
+	assert_int_equal(r.unproved, SAVED);
+	assert_non_null(strstr(r.began_late_why.text, "no-such-folder"));
+	assert_int_equal(r.replayed, ITERATIONS - SAVED);
+	/* The weights of the checkpoint are compared too. */
+	assert_int_equal(r.weights.compared, (ITERATIONS - SAVED + 1) * NODES);
+	assert_int_equal(r.losses.compared, ITERATIONS - SAVED);
+	assert_int_equal(compare(*state, SAVED + 1, &r, &err), 0);
+	assert_int_equal(r.unproved, 0);
+}
+
+FIXTURE_TEST(a_checkpoint_with_other_weights_is_found)
+{
+	struct compare_result r;
+	struct error err;
+
+	play(*state, NULL, true);
+	assert_int_equal(compare(*state, 1, &r, &err), 0);
+	assert_false(compare_equal(&r));
+	assert_int_equal(r.weights.first_differing.iteration, SAVED);
+	assert_int_equal(r.weights.first_differing.stage, STAGES - 1);
+}
+
+static void read_data_twice(struct played *r)
+{
+	r->routes[1].wave = r->routes[3].wave;
+	r->routes[1].shard = r->routes[3].shard;
+}
+
+FIXTURE_TEST(the_record_before_the_checkpoint_is_audited)
+{
+	struct compare_result r;
+	struct error err;
+
+	play(*state, read_data_twice, false);
+	assert_int_equal(compare(*state, 1, &r, &err), 0);
+	assert_false(compare_equal(&r));
+	assert_non_null(strstr(r.broken_rule.text, "iteration 1:"));
+}
+
+/* A changed file is not used, and no other checkpoint exists. */
+FIXTURE_TEST(without_a_complete_checkpoint_nothing_is_compared)
+{
+	struct cluster *c = *state;
+	struct compare_result r;
+	struct error err;
+	char path[256];
+
+	play(c, NULL, false);
+	assert_int_equal(checkpoint_stage_path(path, sizeof(path), c->folder, 1, SAVED), 0);
+	assert_int_equal(truncate(path, 100), 0);
+	assert_int_equal(compare(c, 1, &r, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "no-such-folder"));
+}
