@@ -100,7 +100,7 @@ static void make_command(const struct remote *r, const struct remote_job *job, s
 		*out = script;
 		return;
 	}
-	line = words_quote(script.list);
+	line = words_login_line(script.list);
 	connections_add_ssh(&r->connections, job->host, out);
 	args_add(out, line);
 	free(line);
