@@ -42,6 +42,10 @@ void connections_add_ssh(const struct connections *c, const struct host *host, s
 	args_add(a, "-T");
 	args_addf(a, "-F%s/.config", c->folder);
 	args_add(a, "-oBatchMode=yes");
+	/* Settings of the user's configuration that are for interactive sessions: ssh refuses a
+	 * command beside RemoteCommand, and two connections cannot forward the same port. */
+	args_add(a, "-oRemoteCommand=none");
+	args_add(a, "-oClearAllForwardings=yes");
 	args_add(a, "-oControlMaster=auto");
 	args_addf(a, "-oControlPath=%s/%%C", c->folder);
 	args_add(a, "-oControlPersist=60");
