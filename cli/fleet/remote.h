@@ -39,8 +39,8 @@ struct remote_job {
 	int rc;
 	/* Exit status of the command; -1: the command was killed or did not start. */
 	int status;
-	bool has_answered;      /* the script has begun, so ssh has reached the host */
-	char why[REMOTE_LINE];  /* why the job failed */
+	bool has_answered;     /* the script has begun, so ssh has reached the host */
+	char why[REMOTE_LINE]; /* why the job failed */
 	/* Last line of output that is not an answer; also of ssh, if the script has not begun. */
 	char said[REMOTE_LINE];
 };
