@@ -468,6 +468,26 @@ int file_make_writable_folder(const char *path, struct error *err)
 	return rc == 0 && access(path, W_OK | X_OK) != 0 ? fail_with_errno(err, path) : rc;
 }
 
+int file_make_temporary(char folder[FILE_TEMPORARY], const char *name, const char *const *parents,
+			size_t n, struct error *err)
+{
+	int rc = error_set(err, -ENOENT, "not an absolute path");
+
+	for (size_t i = 0; i < n; i++) {
+		if (!parents[i] || *parents[i] != '/')
+			continue;
+		if (snprintf(folder, FILE_TEMPORARY, "%s/%s-XXXXXX", parents[i], name) >=
+		    FILE_TEMPORARY)
+			rc = error_set(err, -ENAMETOOLONG, "%s: the name is too long", parents[i]);
+		else if (mkdtemp(folder))
+			return 0;
+		else
+			rc = fail_with_errno(err, parents[i]);
+	}
+	folder[0] = '\0';
+	return error_prefix(err, rc, "no folder for temporary files (/tmp, TMPDIR)");
+}
+
 static int remove_entry(const char *path, const struct stat *st, int kind, struct FTW *at)
 {
 	(void)st;

@@ -97,4 +97,13 @@ int file_make_private_folder(const char *path, struct error *err);
 /* Creates a folder as file_make_folder does, and checks that this user may create files in it. */
 int file_make_writable_folder(const char *path, struct error *err);
 
+/* Room for the path of a temporary folder. ssh adds 58 bytes to that path for its sockets, and the
+ * path of a socket has at most 107 bytes. */
+enum { FILE_TEMPORARY = 50 };
+/* Creates a folder NAME-XXXXXX for this user, with a new name, in the first of `parents` in which
+ * that is possible. Skips a parent that is NULL or relative, and one whose path is too long. On
+ * failure the folder's name is "". */
+int file_make_temporary(char folder[FILE_TEMPORARY], const char *name, const char *const *parents,
+			size_t n, struct error *err);
+
 #endif

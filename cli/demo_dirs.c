@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/timestamp.h"
 #include "base/process/user_folder.h"
 
@@ -127,20 +126,12 @@ static int make_given(struct demo_dirs *p, const char *run_dir, struct error *er
 
 static int make_sockets(struct demo_dirs *p, struct error *err)
 {
-	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	const char *parents[] = { getenv("XDG_RUNTIME_DIR"), "/tmp", getenv("TMPDIR") };
 	struct stat st;
-	int n = -1;
 
-	if (runtime && runtime[0] == '/' && stat(runtime, &st) == 0 && st.st_uid == getuid())
-		n = snprintf(p->sockets, sizeof(p->sockets), "%s/skippipe-XXXXXX", runtime);
-	if (n > 0 && n < (int)sizeof(p->sockets) && mkdtemp(p->sockets))
-		return 0;
-	strcpy(p->sockets, "/tmp/skippipe-XXXXXX");
-	if (mkdtemp(p->sockets))
-		return 0;
-	p->sockets[0] = '\0';
-	return error_set(err, -errno, "/tmp: cannot create a folder for sockets: %s",
-			 strerror(errno));
+	if (parents[0] && (stat(parents[0], &st) != 0 || st.st_uid != getuid()))
+		parents[0] = NULL;
+	return file_make_temporary(p->sockets, "skippipe", parents, 3, err);
 }
 
 int demo_dirs_make(struct demo_dirs *p, const char *run_dir, struct error *err)

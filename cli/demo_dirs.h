@@ -5,12 +5,13 @@
 #include <limits.h>
 
 #include "base/error.h"
+#include "base/file.h"
 
 struct demo_dirs {
 	char run[PATH_MAX]; /* path of the run folder, which contains log/ and keys/ */
 	/* Path of a private folder (0700) for sockets. It is short, because the path of a Unix
 	 * socket has at most 107 bytes. */
-	char sockets[64];
+	char sockets[FILE_TEMPORARY];
 	char why_moved[256]; /* why the run folder is in /tmp; "" if it is elsewhere */
 };
 

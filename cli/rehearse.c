@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "cli/args.h"
 #include "cli/demo.h"
@@ -21,19 +22,21 @@
 #include "cli/supervise.h"
 #include "cli/verbs.h"
 
-enum { EXIT_FAILED = 1, EXIT_USAGE = 2, ANSWER_MOST = 64 << 20, FOLDER_MOST = 64 };
+enum { EXIT_FAILED = 1, EXIT_USAGE = 2, ANSWER_MOST = 64 << 20 };
 
 /* Temporary files of the choice of a cluster. They are removed when the rehearsal ends. */
 struct chosen {
-	char folder[FOLDER_MOST];
-	char cluster[FOLDER_MOST + 32], plan[FOLDER_MOST + 32], answer[FOLDER_MOST + 32];
+	char folder[FILE_TEMPORARY];
+	char cluster[FILE_TEMPORARY + 32], plan[FILE_TEMPORARY + 32], answer[FILE_TEMPORARY + 32];
 };
 
 static int chosen_init(struct chosen *c, struct error *err)
 {
-	strcpy(c->folder, "/tmp/skippipe-rehearse-XXXXXX");
-	if (!mkdtemp(c->folder))
-		return error_set(err, -errno, "%s: %s", c->folder, strerror(errno));
+	const char *const parents[] = { "/tmp", getenv("TMPDIR") };
+	int rc = file_make_temporary(c->folder, "skippipe-rehearse", parents, 2, err);
+
+	if (rc != 0)
+		return rc;
 	snprintf(c->cluster, sizeof(c->cluster), "%s/cluster.json", c->folder);
 	snprintf(c->plan, sizeof(c->plan), "%s/cluster.plan.json", c->folder);
 	snprintf(c->answer, sizeof(c->answer), "%s/choice.json", c->folder);

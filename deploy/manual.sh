@@ -40,7 +40,7 @@ options() { "$bin" "$1" --help | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u | tr 
 	echo '	esac'
 	echo '	case $word in'
 	echo '	-*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;'
-	echo '	*) COMPREPLY=($(compgen -f -- "$word")) ;;'
+	echo '	*) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;'
 	echo '	esac'
 	echo '}'
 	echo 'complete -o filenames -F _skippipe skippipe'

@@ -17,4 +17,8 @@ _skippipe
 COMP_WORDS=(skippipe veri) COMP_CWORD=1
 _skippipe
 [ "${COMPREPLY[*]}" = verify ] || die "veri completes to ${COMPREPLY[*]}"
+mkdir "$dir/a folder"
+COMP_WORDS=(skippipe eval "$dir/a") COMP_CWORD=2
+_skippipe
+[ "${#COMPREPLY[*]}" = 1 ] && [ "${COMPREPLY[0]}" = "$dir/a folder" ] || die "a name with a space completes to ${COMPREPLY[*]}"
 echo "$(ls "$dir/m/man1" | wc -l) pages"

@@ -2,7 +2,6 @@
  * messages with the controller. Therefore a console can start, stop and crash without any effect on
  * the run. */
 #include <errno.h>
-#include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include "tui/console.h"
 #include "tui/invited.h"
 #include "tui/manual.h"
+#include "tui/screen/terminal.h"
 
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, LINGER_US = 1000000, END_S = 2 };
 
@@ -146,8 +146,7 @@ int main(int argc, char **argv)
 	int signals, rc;
 
 	output_check_at_exit("skippipe console");
-	setlocale(LC_ALL, "");
-	setlocale(LC_NUMERIC, "C");
+	terminal_set_locale();
 	if (options_parse(&options, argc, argv, &err) != 0) {
 		fprintf(stderr, "skippipe console: %s\n", err.text);
 		return EXIT_USAGE;

@@ -366,3 +366,21 @@ TEST(new_files_in_shared_memory_are_files)
 	unlink(path);
 	assert_int_equal(file_write("/dev/null", "x", 1, 0600, NULL), 0);
 }
+
+TEST(a_temporary_folder_is_where_one_can_be_made)
+{
+	static const char *const parents[] = {
+		NULL, "relative", "/proc/self", "/tmp/a/path/that/is/too/long/for/sockets", "/tmp"
+	};
+	char folder[FILE_TEMPORARY];
+	struct error err;
+
+	assert_int_equal(file_make_temporary(folder, "skippipe-file", parents, 5, &err), 0);
+	assert_memory_equal(folder, "/tmp/skippipe-file-", 19);
+	file_remove_folder(folder);
+	assert_int_equal(file_make_temporary(folder, "skippipe-file", parents, 4, &err),
+			 -ENAMETOOLONG);
+	assert_string_equal(folder, "");
+	assert_true(file_make_temporary(folder, "skippipe-file", parents, 3, &err) < 0);
+	assert_non_null(strstr(err.text, "TMPDIR): /proc/self: "));
+}

@@ -5,12 +5,10 @@
 #include "cli/fleet/connections.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/process/command.h"
 
 enum { CLOSE_US = 1000000 };
@@ -25,13 +23,12 @@ static const char configuration[] = "Include ~/.ssh/config\n"
 
 int connections_open(struct connections *c, struct error *err)
 {
+	const char *const parents[] = { "/tmp", getenv("TMPDIR") };
 	char path[sizeof(c->folder) + 16];
+	int rc = file_make_temporary(c->folder, "skippipe-fleet", parents, 2, err);
 
-	snprintf(c->folder, sizeof(c->folder), "/tmp/skippipe-fleet-XXXXXX");
-	if (!mkdtemp(c->folder)) {
-		c->folder[0] = '\0';
-		return error_set(err, -errno, "/tmp: no folder can be made: %s", strerror(errno));
-	}
+	if (rc != 0)
+		return rc;
 	snprintf(path, sizeof(path), "%s/.config", c->folder);
 	return file_write(path, configuration, strlen(configuration), FILE_PRIVATE, err);
 }
@@ -42,6 +39,10 @@ void connections_add_ssh(const struct connections *c, const struct host *host, s
 	args_add(a, "-T");
 	args_addf(a, "-F%s/.config", c->folder);
 	args_add(a, "-oBatchMode=yes");
+	/* Settings of the user's configuration that are for interactive sessions: ssh refuses a
+	 * command beside RemoteCommand, and two connections cannot forward the same port. */
+	args_add(a, "-oRemoteCommand=none");
+	args_add(a, "-oClearAllForwardings=yes");
 	args_add(a, "-oControlMaster=auto");
 	args_addf(a, "-oControlPath=%s/%%C", c->folder);
 	args_add(a, "-oControlPersist=60");

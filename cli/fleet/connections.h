@@ -8,13 +8,14 @@
 #define CLI_FLEET_CONNECTIONS_H
 
 #include "base/error.h"
+#include "base/file.h"
 #include "cli/args.h"
 #include "cli/fleet/hosts.h"
 
 struct connections {
 	/* Path of the folder of sockets; "": there is none. Short, because a socket's path has at
 	 * most 107 bytes. */
-	char folder[64];
+	char folder[FILE_TEMPORARY];
 };
 
 int connections_open(struct connections *c, struct error *err);

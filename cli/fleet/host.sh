@@ -1,8 +1,8 @@
 # Runs on each host of a fleet, and where the controller runs: sh -c THIS fleet VERB ID VERSION PROGRAM [WORD...]
 #
 # ID is the folder of the process below ~/.skippipe/fleet. PROGRAM is the path of skippipe; "": one of VERSION is looked for.
-# Answers are lines "@ KEY VALUE"; other lines are what programs said. It has no quote of the single kind, because ssh
-# carries it between two of them.
+# The first line is "@ here"; what the login shell has written ends before it. Answers are lines "@ KEY VALUE"; other lines
+# are what programs said.
 #
 #   check            what the host is and has
 #   install STAMP    unpacks the bundle on standard input
@@ -20,6 +20,7 @@ umask 077
 verb=$1 id=$2 version=$3 program=$4
 shift 4
 exec 2>&1 # in one pipe lines stay whole and in their order; ssh has two
+printf "\n@ here\n"
 cd "$HOME" || exit 1
 root=$HOME/.skippipe
 dir=$root/fleet/$id
@@ -206,7 +207,6 @@ follow)
 	kill "$tail"
 	;;
 forget)
-	say here
 	find_program || fail "skippipe $version is not here, so nothing was revoked"
 	while [ "$1" != -- ]; do
 		why=$("$program" invite --revoke "$1" 2>&1) || case $why in
@@ -235,7 +235,6 @@ run)
 	"$program" "$@"
 	;;
 stop)
-	say here # `down --forget` is only for hosts that do not answer
 	stop "$1" || fail "a process does not end"
 	rm -rf "$dir"
 	rmdir "${dir%/*}" "$root/fleet" 2>/dev/null

@@ -34,7 +34,12 @@ enum {
 	CHUNK = 65536,
 	TURN_MS = 50,
 	SSH_FAILED = 255, /* exit status of ssh if it cannot connect */
-	END_US = 1000000  /* time between SIGTERM and SIGKILL */
+	/* Most connections that log in at a time. A server drops further connections at random from
+	 * the tenth on (MaxStartups of sshd), and a jump host serves the whole fleet. A connection
+	 * that is older than LOGIN_US does not count, because its host is probably silent. */
+	LOGINS = 8,
+	LOGIN_US = 3000000,
+	END_US = 1000000 /* time between SIGTERM and SIGKILL */
 };
 
 struct remote {
@@ -58,7 +63,7 @@ struct running {
 	char line[REMOTE_LINE * 2]; /* a line of output whose end has not arrived yet */
 	size_t length;
 	size_t total; /* number of bytes of output so far */
-	int64_t until_us;
+	int64_t since_us, until_us;
 };
 
 int remote_new(struct remote **out, const char *version, struct error *err)
@@ -100,7 +105,7 @@ static void make_command(const struct remote *r, const struct remote_job *job, s
 		*out = script;
 		return;
 	}
-	line = words_quote(script.list);
+	line = words_login_line(script.list);
 	connections_add_ssh(&r->connections, job->host, out);
 	args_add(out, line);
 	free(line);
@@ -171,7 +176,8 @@ static int start_job(const struct remote *r, struct running *c, struct remote_jo
 	c->out = out[0];
 	fcntl(c->in, F_SETFL, O_NONBLOCK);
 	fcntl(c->out, F_SETFL, O_NONBLOCK);
-	c->until_us = job->is_endless ? INT64_MAX : clock_monotonic_us() + limit_us;
+	c->since_us = clock_monotonic_us();
+	c->until_us = job->is_endless ? INT64_MAX : c->since_us + limit_us;
 	return 0;
 }
 
@@ -223,21 +229,27 @@ static void write_input(struct running *c)
 
 /* ---- output ---- */
 
-/* Passes a line of output to the job's callback. A line "@ KEY VALUE" is an answer of the
- * script. */
+/* Passes a line of output to the job's callback. The script begins with the line "@ here". Before
+ * that line, ssh and the host's login shell may have written anything. After it, a line
+ * "@ KEY VALUE" is an answer. */
 static void take_line(struct running *c, const struct remote_calls *calls)
 {
 	char line[REMOTE_LINE], *value;
+	bool is_begin = false;
 
 	words_clean(c->line, c->length, line, sizeof(line));
 	c->length = 0;
-	if (strncmp(line, "@ ", 2) != 0 || c->job->is_endless) {
+	if (!c->job->has_answered)
+		is_begin = c->job->has_answered = strcmp(line, "@ here") == 0;
+	if (is_begin)
+		return;
+	if (!c->job->has_answered || strncmp(line, "@ ", 2) != 0 || c->job->is_endless) {
 		if (line[0])
 			memcpy(c->job->said, line, sizeof(line));
-		calls->line(calls->owner, c->job, NULL, line);
+		if (c->job->has_answered)
+			calls->line(calls->owner, c->job, NULL, line);
 		return;
 	}
-	c->job->has_answered = true;
 	value = line + 2 + strcspn(line + 2, " ");
 	if (*value)
 		*value++ = '\0';
@@ -281,6 +293,8 @@ static void end_job(struct running *c, int rc, int status, const struct remote_c
 	if (c->chunk)
 		explicit_bzero(c->chunk, CHUNK); /* the bytes may contain a token */
 	free(c->chunk);
+	if (rc == 0 && !job->has_answered)
+		rc = -EIO;
 	job->rc = rc;
 	job->status = status;
 	if (rc == -ETIMEDOUT && !job->why[0])
@@ -289,7 +303,9 @@ static void end_job(struct running *c, int rc, int status, const struct remote_c
 		snprintf(job->why, sizeof(job->why), "interrupted");
 	if (rc != 0 && !job->why[0])
 		snprintf(job->why, sizeof(job->why), "%s",
-			 job->said[0] ? job->said : "the command failed");
+			 job->said[0]        ? job->said
+			 : job->has_answered ? "the command failed"
+					     : "its login shell runs no commands");
 	explicit_bzero(c, sizeof(*c));
 	if (calls->turn)
 		calls->turn(calls->owner, job, true);
@@ -373,6 +389,18 @@ static void turn(struct remote *r, struct running *list, size_t room,
 	free(p);
 }
 
+/* Returns true if fewer than LOGINS connections log in. */
+static bool may_log_in(const struct running *list, size_t room)
+{
+	int64_t now_us = clock_monotonic_us();
+	int n = 0;
+
+	for (size_t i = 0; i < room; i++)
+		n += list[i].job && !list[i].job->has_answered &&
+		     now_us - list[i].since_us < LOGIN_US;
+	return n < LOGINS;
+}
+
 int remote_run(struct remote *r, struct remote_job *jobs, size_t n, int64_t limit_us,
 	       const struct remote_calls *calls, struct error *err)
 {
@@ -385,6 +413,8 @@ int remote_run(struct remote *r, struct remote_job *jobs, size_t n, int64_t limi
 		for (size_t i = 0; i < room && next < n && rc == 0; i++) {
 			if (list[i].job)
 				continue;
+			if (!may_log_in(list, room))
+				break;
 			rc = start_job(r, &list[i], &jobs[next], limit_us, err);
 			if (rc == 0 && calls->turn)
 				calls->turn(calls->owner, &jobs[next], false);

@@ -34,18 +34,19 @@ struct remote_job {
 	/* True: the job has no time limit, and its standard input stays open until the job ends. */
 	bool is_endless;
 
-	/* Outcome. 0: the script succeeded. -EIO: the script failed. -ETIMEDOUT: the time limit
-	 * passed. -ECANCELED: a signal ended this program before the job was done. */
+	/* Outcome. 0: the script succeeded. -EIO: it failed or did not begin. -ETIMEDOUT: the time
+	 * limit passed. -ECANCELED: a signal ended this program before the job was done. */
 	int rc;
 	/* Exit status of the command; -1: the command was killed or did not start. */
 	int status;
-	bool has_answered;      /* the script has sent an answer, so ssh has reached the host */
-	char why[REMOTE_LINE];  /* why the job failed */
-	char said[REMOTE_LINE]; /* last line of output that is not an answer */
+	bool has_answered;     /* the script has begun, so ssh has reached the host */
+	char why[REMOTE_LINE]; /* why the job failed */
+	/* Last line of output that is not an answer; also of ssh, if the script has not begun. */
+	char said[REMOTE_LINE];
 };
 
-/* Receives a cleaned line of output. An answer has a key and a value; any other line has the key
- * NULL. */
+/* Receives a cleaned line of the script's output. An answer has a key and a value; any other line
+ * has the key NULL. */
 typedef void remote_line(void *owner, struct remote_job *job, const char *key, const char *value);
 /* Called when a job begins (done false) and when a job ends (done true). */
 typedef void remote_turn(void *owner, struct remote_job *job, bool done);
@@ -59,9 +60,9 @@ struct remote_calls {
 /* Makes the folder of the sockets. Blocks the signals that would end this program; a signal then
  * ends remote_run instead. */
 int remote_new(struct remote **out, const char *version, struct error *err);
-/* Runs the jobs, at most PARALLEL at a time, each for limit_us at most. Returns 0 when all jobs
- * have ended, even if some failed (job->rc). -EINTR: a signal arrived. Another negative errno: no
- * command could be started. */
+/* Runs the jobs, at most PARALLEL at a time, each for limit_us at most. At most LOGINS connect at
+ * the same time. Returns 0 when all jobs have ended, even if some failed (job->rc). -EINTR: a
+ * signal arrived. Another negative errno: no command could be started. */
 int remote_run(struct remote *r, struct remote_job *jobs, size_t n, int64_t limit_us,
 	       const struct remote_calls *calls, struct error *err);
 /* Returns true if the job failed before the script could answer: ssh could not connect, or the host

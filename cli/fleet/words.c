@@ -1,5 +1,4 @@
-/* Quotes words for a remote shell: ssh joins the words of a command with spaces, and the user's
- * login shell splits them again.
+/* Quotes words for a remote shell: ssh passes one line, and the user's login shell splits it.
  *
  * Also cleans the output of hosts. A host may be hostile, and the operator's terminal shows its
  * output.
@@ -7,44 +6,57 @@
 #include "cli/fleet/words.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 
-/* Appends a word in single quotes. A single quote in the word becomes '\'' , which every shell of
- * the Bourne family and fish understand. */
-static size_t quote_word(char *out, const char *word)
-{
-	size_t n = 0;
+/* The beginning of a line for a login shell. sh undoes the escapes and runs the encoded line. */
+static const char decoder[] = "exec sh -c 'eval \"$(printf %b \"$0\")\"' '";
 
-	out[n++] = '\'';
-	for (; *word; word++) {
-		if (*word == '\'') {
-			memcpy(out + n, "'\\''", 4);
-			n += 4;
-		} else {
-			out[n++] = *word;
-		}
+/* Appends a byte. Login shells differ in what they do with some bytes even inside single quotes:
+ * csh ends the command at a line's end and replaces '!', and fish reads a backslash as an escape.
+ * Therefore these bytes and those outside ASCII become escapes of printf, which all shells pass
+ * on. */
+static size_t encode_byte(char *out, char byte)
+{
+	if (byte >= ' ' && byte < 0x7f && !strchr("\\'!", byte)) {
+		*out = byte;
+		return 1;
 	}
-	out[n++] = '\'';
-	return n;
+	return (size_t)snprintf(out, 6, "\\0%03o", (unsigned)(unsigned char)byte);
 }
 
-char *words_quote(char *const *words)
+/* Appends a word in single quotes, encoded. A single quote in the word becomes '\'' . */
+static size_t encode_word(char *out, const char *word)
 {
-	size_t room = 1, n = 0;
+	size_t n = encode_byte(out, '\'');
+
+	for (; *word; word++) {
+		const char *text = *word == '\'' ? "'\\''" : (char[]){ *word, '\0' };
+
+		for (; *text; text++)
+			n += encode_byte(out + n, *text);
+	}
+	return n + encode_byte(out + n, '\'');
+}
+
+char *words_login_line(char *const *words)
+{
+	size_t room = sizeof(decoder) + 2, n = sizeof(decoder) - 1;
 	char *out;
 
 	for (size_t i = 0; words[i]; i++)
-		room += 4 * strlen(words[i]) + 3;
+		room += 20 * strlen(words[i]) + 11; /* a quote becomes 4 escapes of 5 bytes */
 	out = alloc_new(room);
+	memcpy(out, decoder, n);
 	for (size_t i = 0; words[i]; i++) {
 		if (i > 0)
 			out[n++] = ' ';
-		n += quote_word(out + n, words[i]);
+		n += encode_word(out + n, words[i]);
 	}
-	out[n] = '\0';
+	memcpy(out + n, "'", 2);
 	return out;
 }
 

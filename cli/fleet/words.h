@@ -4,9 +4,10 @@
 
 #include <stddef.h>
 
-/* Quotes the words and joins them to one line, which the caller frees. A shell that reads the line
- * gets exactly these words, whatever characters they contain. */
-char *words_quote(char *const *words);
+/* Makes a line that runs the words as a command, whatever bytes they contain. The line means the
+ * same to every login shell (sh, bash, zsh, fish, csh), and sh runs the command. The caller frees
+ * the line. */
+char *words_login_line(char *const *words);
 
 /* Copies a text that may have any bytes to `out`, at most room - 1 bytes. Control characters and
  * bytes that are not UTF-8 could change the terminal's state; they become '?'. A tab becomes a

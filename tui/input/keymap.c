@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tui/json_line.h"
+#include "tui/screen/screen.h"
 
 static const struct keymap_entry entries[] = {
 	{ ACTION_VIEW_OVERVIEW, GROUP_VIEWS, "view-overview", "1", NULL,
@@ -144,10 +145,10 @@ const char *keymap_group_name(enum keymap_group g)
 	return g < GROUPS ? names[g] : "?";
 }
 
+/* The console itself handles Ctrl with c, l and z, so no action can have these keys. */
 static int parse_key(const char *text, uint32_t *out)
 {
 	const char *at = text;
-	uint32_t g;
 
 	for (int i = 0; i < N_NAMED; i++) {
 		if (strcmp(text, named[i].name) == 0) {
@@ -157,16 +158,10 @@ static int parse_key(const char *text, uint32_t *out)
 	}
 	if (strncmp(text, "ctrl-", 5) == 0 && text[5] >= 'a' && text[5] <= 'z' && !text[6]) {
 		*out = (uint32_t)(text[5] - 'a' + 1);
-		return 0;
+		return strchr("clz", text[5]) ? -EINVAL : 0;
 	}
-	g = (unsigned char)text[0] > ' ' && (unsigned char)text[0] < 0x7f
-		    ? (unsigned char)text[0]
-		    : 0;
-	at++;
-	if (!g || *at)
-		return -EINVAL;
-	*out = g;
-	return 0;
+	*out = utf8_next(&at);
+	return *out > ' ' && *out != 0x7f && !*at ? 0 : -EINVAL;
 }
 
 void keymap_show(uint32_t key, char text[16])
@@ -180,7 +175,7 @@ void keymap_show(uint32_t key, char text[16])
 	if (key < 27)
 		snprintf(text, 16, "^%c", (int)key + '@');
 	else
-		snprintf(text, 16, "%c", key < 0x7f ? (int)key : '?');
+		text[utf8_put(text, key < PRESS_ARROW_UP ? key : '?')] = '\0';
 }
 
 void keymap_show_action(const struct keymap *map, enum action a, char text[16])
@@ -258,7 +253,8 @@ static int bind_json(struct keymap *map, const char *name, const char *json, con
 		if (!text || parse_key(text, &keys[i]) != 0)
 			return error_set(err, -EINVAL,
 					 "%s:%d: %s: expected a key such as \"x\", "
-					 "\"ctrl-x\", \"space\", \"pageup\", or a list of them",
+					 "\"ctrl-x\" (not c, l, z), \"space\", \"pageup\", "
+					 "or a list of them",
 					 name, json_line(json, key), key);
 	}
 	bind(map, a, keys, (int)n);

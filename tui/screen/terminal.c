@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <langinfo.h>
+#include <locale.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -160,6 +161,19 @@ static void arm_rescue(const char *type)
 		sigaction(crashes[i], &act, NULL);
 	rescue.armed = 1;
 	alloc_before_exit(restore_at_once);
+}
+
+/* Other categories stay "C": numbers keep their points, and an unknown LC_TIME has no effect. */
+void terminal_set_locale(void)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+	const char *locale = NULL;
+
+	for (int i = 0; i < 3 && !(locale && *locale); i++)
+		locale = getenv(names[i]);
+	if (!setlocale(LC_CTYPE, "") && locale &&
+	    (strcasestr(locale, "utf-8") || strcasestr(locale, "utf8")))
+		setlocale(LC_CTYPE, "C.UTF-8");
 }
 
 bool terminal_speaks_utf8(void)

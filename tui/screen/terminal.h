@@ -18,8 +18,11 @@
 
 struct terminal; /* opaque */
 
-/* Return true if the locale and TERM allow UTF-8, and braille characters. Call setlocale(LC_ALL,
- * "") first. */
+/* Chooses the character set by LC_ALL, LC_CTYPE or LANG. Their locale may be missing on this
+ * machine, because ssh brings the names of the operator's own machine. */
+void terminal_set_locale(void);
+/* Return true if the locale and TERM allow UTF-8, and braille characters. Call terminal_set_locale
+ * first. */
 bool terminal_speaks_utf8(void);
 bool terminal_shows_braille(void);
 

@@ -297,7 +297,26 @@ TEST(keys)
 	assert_non_null(strstr(err.text, "k.json:3: nonsense"));
 	assert_int_equal(keymap_parse_json(&map, "k.json", "{\"quit\": \"hyper-q\"}", &err),
 			 -EINVAL);
+	assert_int_equal(keymap_parse_json(&map, "k.json", "{\"theme\": \"ctrl-l\"}", &err),
+			 -EINVAL);
 	assert_memory_equal(&same, &map, sizeof(map));
+}
+
+/* A keyboard of another script sends no Latin letters. */
+TEST(keys_of_other_scripts)
+{
+	struct error err = { "" };
+	struct keymap map;
+	char text[16];
+
+	keymap_default(&map);
+	assert_int_equal(
+		keymap_parse_json(&map, "k", "{\"quit\": [\"q\", \"\u0439\"]}", &err), 0);
+	assert_int_equal(keymap_action(&map, 'q'), ACTION_QUIT);
+	assert_int_equal(keymap_action(&map, 0x439), ACTION_QUIT);
+	keymap_show(0x439, text);
+	assert_string_equal(text, "\xd0\xb9");
+	assert_int_equal(keymap_parse_json(&map, "k", "{\"quit\": \"\u0439q\"}", &err), -EINVAL);
 }
 
 TEST(configs)

@@ -402,9 +402,38 @@ static void terminal_reports_have_no_effect(void **unused)
 	press_interrupt(&y);
 }
 
+/* The names of locales come from the operator's own machine, and this machine may lack them. */
+static void utf8_needs_no_locale_of_this_machine(void **state)
+{
+	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };
+
+	(void)state;
+	unsetenv("LC_ALL");
+	unsetenv("LC_CTYPE");
+	for (int i = 0; i < 3; i++) {
+		setlocale(LC_ALL, "C");
+		setenv(names[i], "xx_XX.utf8", 1);
+		terminal_set_locale();
+		assert_true(terminal_speaks_utf8());
+		unsetenv(names[i]);
+	}
+	setenv("LANG", "C.UTF-8", 1);
+	setenv("LC_TIME", "xx_XX.UTF-8", 1);
+	terminal_set_locale();
+	assert_true(terminal_speaks_utf8());
+	setenv("LANG", "xx_XX.ISO-8859-1", 1);
+	setlocale(LC_ALL, "C");
+	terminal_set_locale();
+	assert_false(terminal_speaks_utf8());
+	unsetenv("LANG");
+	unsetenv("LC_TIME");
+	setlocale(LC_ALL, "C.UTF-8");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(utf8_needs_no_locale_of_this_machine),
 		cmocka_unit_test(unknown_terminals),
 		cmocka_unit_test(incapable_terminals),
 		cmocka_unit_test(every_kind_of_terminal_shows_the_colours_of_a_theme),

@@ -1,0 +1,115 @@
+/* Tests that the script runs on hosts whatever their login shells write, that few connections log
+ * in at a time, and that the user's settings for interactive sessions have no effect. A program
+ * replaces ssh. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/tests/test.h"
+#include "cli/fleet/remote.h"
+
+enum { HOSTS = 24, LIMIT_US = 60000000 };
+
+static char folder[64];
+
+/* Puts a program `ssh` before PATH. It counts how many of it log in at the same time, without those
+ * that take long, because they do not count in remote_run either. Then it does what `login` says
+ * with the line for the login shell, $line. */
+static void replace_ssh(const char *login)
+{
+	char path[96], text[1024];
+
+	snprintf(folder, sizeof(folder), "/tmp/skippipe-remote-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/ssh", folder);
+	snprintf(text, sizeof(text),
+		 "#!/bin/sh\n"
+		 "cd %s && touch login.$$\n"
+		 "find . -name 'login*' -newermt '2 seconds ago' >now.$$\n"
+		 "grep -c . now.$$ >>most && sleep 0.1\n"
+		 "for line; do case $line in -o*) echo \"$line\" >>options ;; esac; done\n"
+		 "rm login.$$\n"
+		 "%s\n",
+		 folder, login);
+	assert_int_equal(file_write(path, text, strlen(text), FILE_PRIVATE, NULL), 0);
+	assert_int_equal(chmod(path, 0700), 0);
+	snprintf(text, sizeof(text), "%s:/usr/bin:/bin", folder);
+	setenv("PATH", text, 1);
+	setenv("HOME", folder, 1);
+}
+
+static void take_answer(void *owner, struct remote_job *job, const char *key, const char *value)
+{
+	(void)job;
+	if (key && strcmp(key, "system") == 0 && strcmp(value, "Linux") == 0)
+		++*(int *)owner;
+}
+
+/* Asks HOSTS hosts what they are. Returns how many have answered. */
+static int ask(struct remote_job *jobs)
+{
+	static struct host hosts[HOSTS];
+	int answers = 0;
+	const struct remote_calls calls = { &answers, take_answer, NULL };
+	struct remote *r;
+
+	assert_int_equal(remote_new(&r, "0", NULL), 0);
+	for (int i = 0; i < HOSTS; i++) {
+		snprintf(hosts[i].target, sizeof(hosts[i].target), "h%d", i);
+		jobs[i] = (struct remote_job){ .host = &hosts[i], .folder = "f", .program = "" };
+		args_add(&jobs[i].words, "check");
+	}
+	assert_int_equal(remote_run(r, jobs, HOSTS, LIMIT_US, &calls, NULL), 0);
+	for (int i = 0; i < HOSTS; i++)
+		args_free(&jobs[i].words);
+	remote_free(r);
+	return answers;
+}
+
+static bool has_line(const char *file, const char *wanted)
+{
+	char path[96], line[256];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, file);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = '\0';
+		found |= strcmp(line, wanted) == 0;
+	}
+	fclose(f);
+	return found;
+}
+
+TEST(hosts_answer_behind_what_their_login_shells_write)
+{
+	struct remote_job jobs[HOSTS];
+
+	replace_ssh("printf 'Welcome\n@ failed a trick\ntitle'; exec sh -c \"$line\"");
+	assert_int_equal(ask(jobs), HOSTS);
+	for (int i = 0; i < HOSTS; i++)
+		assert_int_equal(jobs[i].rc, 0);
+	assert_false(has_line("most", "9"));
+	assert_true(has_line("options", "-oRemoteCommand=none"));
+	assert_true(has_line("options", "-oClearAllForwardings=yes"));
+	file_remove_folder(folder);
+}
+
+TEST(a_host_that_runs_no_commands_has_failed)
+{
+	struct remote_job jobs[HOSTS];
+
+	replace_ssh("echo choose from the menu");
+	assert_int_equal(ask(jobs), 0);
+	for (int i = 0; i < HOSTS; i++) {
+		assert_int_equal(jobs[i].rc, -EIO);
+		assert_string_equal(jobs[i].why, "choose from the menu");
+	}
+	file_remove_folder(folder);
+}
