@@ -164,7 +164,7 @@ static void note(struct device *d, cudaError_t e, const char *what)
 		failure_note(&d->failure, what, cudaGetErrorString(e));
 }
 
-enum { FEW_CORES = 8, BUS_ID = 32 };
+enum { FEW_CORES = 8, BUS_ID = 32, CARD_NAME = 320 };
 
 static void find_bus_id(int number, char bus_id[BUS_ID])
 {
@@ -356,8 +356,21 @@ static cudaStream_t stream_of(const struct device *d, enum device_stream stream)
 	return stream == STREAM_COMPUTE ? d->stream : d->beside[stream];
 }
 
-/* Prepares the device for use. On a failure d->failure has the cause. */
-static void prepare(struct device *d, bool products)
+/* Names the card and the version of cuBLASLt, with text between the two. Tables of algorithms have
+ * no text between (product_table.h). */
+static void name_card(char *out, size_t size, const struct cudaDeviceProp *p, const char *between)
+{
+	const char *name = p->name;
+
+	if (strncmp(name, "NVIDIA ", 7) == 0)
+		name += 7;
+	snprintf(out, size, "sm_%d%d %s %d SMs%s cuBLAS %zu", p->major, p->minor, name,
+		 p->multiProcessorCount, between, products_version());
+}
+
+/* Prepares the device for use. card: name_card's text; NULL: the caller makes no products. On a
+ * failure d->failure has the cause. */
+static void prepare(struct device *d, const char *card)
 {
 	struct cudaFuncAttributes code;
 	int shared = 0, cache = 0;
@@ -375,10 +388,10 @@ static void prepare(struct device *d, bool products)
 	d->times = times_new();
 	note(d, cudaStreamCreateWithFlags(&d->stream, cudaStreamNonBlocking), "a stream");
 	prepare_copies(d);
-	if (!products)
+	if (!card)
 		return;
 	if (!d->failure.failed)
-		d->products = products_new();
+		d->products = products_new(card);
 	if (!d->failure.failed && !d->products)
 		failure_note(&d->failure, "cuBLASLt",
 			     "cannot be started, or has no memory to work in");
@@ -412,14 +425,11 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 	struct cudaDeviceProp p;
 	size_t left = 0, all = 0;
 	int rc = find(number, &p, err), driver = 0;
-	const char *name = p.name;
-	char compiled[40] = "";
+	char compiled[40] = "", compiler[80], card[CARD_NAME];
 	cudaError_t e;
 
 	if (rc)
 		return rc;
-	if (strncmp(name, "NVIDIA ", 7) == 0)
-		name += 7;
 	e = cudaSetDevice((int)number);
 	if (e == cudaSuccess)
 		e = cudaMemGetInfo(&left, &all);
@@ -428,9 +438,11 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 	if (!has_code(&p) && cudaDriverGetVersion(&driver) == cudaSuccess)
 		snprintf(compiled, sizeof(compiled), " PTX %d.%d", driver / 1000,
 			 driver % 1000 / 10);
-	snprintf(text, size, "sm_%d%d %s %d SMs nvcc %d.%d.%d%s cuBLAS %zu", p.major, p.minor, name,
-		 p.multiProcessorCount, __CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__,
-		 __CUDACC_VER_BUILD__, compiled, products_version());
+	snprintf(compiler, sizeof(compiler), " nvcc %d.%d.%d%s", __CUDACC_VER_MAJOR__,
+		 __CUDACC_VER_MINOR__, __CUDACC_VER_BUILD__, compiled);
+	name_card(text, size, &p, compiler);
+	name_card(card, sizeof(card), &p, "");
+	products_describe(card, text, size);
 	*free_bytes = left;
 	return 0;
 }
@@ -457,15 +469,17 @@ int device_open(struct device **out, uint32_t number, bool products, struct erro
 {
 	struct cudaDeviceProp p;
 	struct device *d;
+	char card[CARD_NAME];
 	int rc = find(number, &p, err);
 
 	if (rc)
 		return rc;
+	name_card(card, sizeof(card), &p, "");
 	d = (struct device *)calloc(1, sizeof(*d));
 	if (!d)
 		return error_set(err, -ENOMEM, "no memory for a device");
 	d->number = (int)number;
-	prepare(d, products);
+	prepare(d, products ? card : NULL);
 	if (d->failure.failed) {
 		rc = error_set(err, -EIO, "device cuda:%u (%s) cannot be used: %s", number, p.name,
 			       d->failure.text);
@@ -679,7 +693,8 @@ void device_product(struct device *d, const struct device_product *p)
 	times_begin(d->times, d->stream, what,
 		    2.0 * (double)p->m * (double)p->n * (double)p->k);
 	if (!products_run(d->products, p, d->stream))
-		failure_note(&d->failure, what, "cuBLASLt has no algorithm, or failed");
+		failure_note(&d->failure, what,
+			     "cuBLASLt has no algorithm, refuses the table's, or failed");
 	times_end(d->times, d->stream);
 }
 

@@ -1,9 +1,14 @@
-/* Matrix products by cuBLASLt. For each shape, cuBLASLt is asked once, and its descriptors and the
- * algorithm that it proposes are kept. The library is opened when the first GPU is found, so that
- * this program also starts on a machine without the CUDA toolkit. */
+/* Matrix products by cuBLASLt. For each shape, the descriptors and the algorithm are kept. The
+ * algorithm comes from a table (product_table.h), or is the first that cuBLASLt proposes. The
+ * library is opened when the first GPU is found, so that this program also starts on a machine
+ * without the CUDA toolkit. */
 extern "C" {
-#include "base/error.h" /* these headers are C, and are not written for C++ */
+#include "base/clock.h" /* these headers are C, and are not written for C++ */
+#include "base/error.h"
+#include "base/file.h"
 #include "model/cuda/cublas_library.h"
+#include "model/cuda/product_table.h"
+#include "model/hash.h"
 }
 
 #include "model/cuda/product.cuh"
@@ -12,6 +17,7 @@ extern "C" {
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cublasLt.h>
 
@@ -60,21 +66,63 @@ static const struct library &library(void)
 	return loaded;
 }
 
-int products_look(unsigned number, struct error *err)
-{
-	const struct library &l = library();
-
-	if (l.open)
-		return 0;
-	return error_set(err, -ENODEV, "device cuda:%u: %s", number, l.failure.text);
-}
-
 size_t products_version(void)
 {
 	return library().open ? library().GetVersion() : 0;
 }
 
-enum { WORKSPACE = 32 << 20 };
+enum { WORKSPACE = 32 << 20, TABLE_MOST = 16 << 20 };
+
+/* The table of algorithms, as it was when the process first needed it. Later changes of the file
+ * have no effect, because the device's text has already named the table. */
+struct listed {
+	struct product_table table; /* empty: no table was given */
+	int rc;
+	struct error failure;
+};
+
+static struct listed read_table(void)
+{
+	const char *file = getenv("SKIPPIPE_GPU_TABLE");
+	struct listed l = {};
+	char *text = NULL;
+	size_t size;
+
+	if (file && !(l.rc = file_read_text(file, TABLE_MOST, &text, &size, &l.failure)))
+		l.rc = product_table_parse(&l.table, text, file, &l.failure);
+	free(text);
+	return l;
+}
+
+static const struct listed &listed(void)
+{
+	static const struct listed read = read_table();
+
+	return read;
+}
+
+int products_look(unsigned number, struct error *err)
+{
+	const struct library &l = library();
+
+	if (!l.open)
+		return error_set(err, -ENODEV, "device cuda:%u: %s", number, l.failure.text);
+	if (listed().rc)
+		return error_set(err, -EINVAL, "device cuda:%u: SKIPPIPE_GPU_TABLE: %s", number,
+				 listed().failure.text);
+	return 0;
+}
+
+/* While algorithms are timed, the text differs from that of any other process, because another
+ * process may choose other algorithms. */
+void products_describe(const char *card, char *text, size_t size)
+{
+	size_t used = strlen(text);
+
+	product_table_describe(&listed().table, card, text, size);
+	if (getenv("SKIPPIPE_GPU_TUNE"))
+		snprintf(text + used, size - used, " tuning %d", (int)getpid());
+}
 
 struct shape {
 	enum device_product_kind kind;
@@ -97,13 +145,15 @@ struct products {
 	cublasLtHandle_t handle;
 	void *workspace;
 	struct product_plan *plans;
+	char *card;
 };
 
-struct products *products_new(void)
+struct products *products_new(const char *card)
 {
 	struct products *p = (struct products *)calloc(1, sizeof(*p));
 
-	if (p && library().Create(&p->handle) == CUBLAS_STATUS_SUCCESS &&
+	if (p && (p->card = strdup(card)) &&
+	    library().Create(&p->handle) == CUBLAS_STATUS_SUCCESS &&
 	    cudaMalloc(&p->workspace, WORKSPACE) == cudaSuccess)
 		return p;
 	products_free(p);
@@ -123,6 +173,7 @@ void products_free(struct products *p)
 		free(l);
 	}
 	cudaFree(p->workspace);
+	free(p->card);
 	if (p->handle)
 		library().Destroy(p->handle);
 	free(p);
@@ -174,41 +225,50 @@ static bool prefer(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttribu
 	       CUBLAS_STATUS_SUCCESS;
 }
 
-/* Takes cuBLASLt's first proposal. If a product is split along k, its parts must stay floats in the
- * workspace until a kernel adds them in a fixed order. Parts in the type of C would lose bits in
- * bf16, and parts added in place would have no fixed order. cuBLASLt's matrices are column-major,
- * so its first factor is our second. */
-static bool choose(struct products *p, struct product_plan *l)
+/* Asks cuBLASLt for algorithms, the most promising first, and returns their number. If a product is
+ * split along k, its parts must stay floats in the workspace until a kernel adds them in a fixed
+ * order. Parts in the type of C would lose bits in bf16, and parts added in place would have no
+ * fixed order. cuBLASLt's matrices are column-major, so its first factor is our second. */
+static int ask(struct products *p, const struct product_plan *l, const struct shape *s,
+	       cublasLtMatmulHeuristicResult_t *results, int most)
 {
 	uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
 	size_t workspace = WORKSPACE;
 	cublasLtMatmulPreference_t preference;
-	cublasLtMatmulHeuristicResult_t result;
 	int found = 0;
 	bool ok;
 
 	if (library().MatmulPreferenceCreate(&preference) != CUBLAS_STATUS_SUCCESS)
-		return false;
+		return 0;
 	ok = prefer(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
 		    sizeof(workspace)) &&
 	     prefer(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
 		    sizeof(reductions)) &&
-	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &l->shape.align_b,
+	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, &s->align_b,
 		    sizeof(uint32_t)) &&
-	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &l->shape.align_a,
+	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, &s->align_a,
 		    sizeof(uint32_t)) &&
-	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &l->shape.align_added,
+	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, &s->align_added,
 		    sizeof(uint32_t)) &&
-	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &l->shape.align_c,
+	     prefer(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, &s->align_c,
 		    sizeof(uint32_t)) &&
 	     library().MatmulAlgoGetHeuristic(p->handle, l->matmul, l->b, l->a, l->c, l->c,
-					    preference, 1, &result,
-					    &found) == CUBLAS_STATUS_SUCCESS &&
-	     found == 1 && result.state == CUBLAS_STATUS_SUCCESS;
+					      preference, most, results,
+					      &found) == CUBLAS_STATUS_SUCCESS;
 	library().MatmulPreferenceDestroy(preference);
-	if (ok)
-		l->algorithm = result.algo;
-	return ok;
+	return ok ? found : 0;
+}
+
+static bool multiply(struct products *p, const struct product_plan *l,
+		     const cublasLtMatmulAlgo_t *algorithm, const struct device_product *what,
+		     cudaStream_t stream)
+{
+	float one = 1, beta = what->added ? 1.0f : 0.0f;
+	const void *added = what->added ? what->added : what->c;
+
+	return library().Matmul(p->handle, l->matmul, &one, what->b, l->b, what->a, l->a, &beta,
+				added, l->c, what->c, l->c, algorithm, p->workspace, WORKSPACE,
+				stream) == CUBLAS_STATUS_SUCCESS;
 }
 
 static bool describe(struct product_plan *l)
@@ -229,7 +289,114 @@ static bool describe(struct product_plan *l)
 	       layout(&l->c, s->c_bf16, s->m, s->n, s->ldc);
 }
 
-static struct product_plan *find(struct products *p, const struct device_product *what)
+/* ---- tuning ---- */
+
+enum { CANDIDATES = 32, TIMED_RUNS = 20, EQUAL_RUNS = 20 };
+
+/* Returns the microseconds of TIMED_RUNS products; INT64_MAX if cuBLASLt refuses the algorithm. */
+static int64_t time_of(struct products *p, const struct product_plan *l,
+		       const cublasLtMatmulAlgo_t *algorithm, const struct device_product *what,
+		       cudaStream_t stream)
+{
+	int64_t begin;
+	bool ok = multiply(p, l, algorithm, what, stream); /* loads the code */
+
+	cudaStreamSynchronize(stream);
+	begin = clock_monotonic_us();
+	for (int i = 0; i < TIMED_RUNS && ok; i++)
+		ok = multiply(p, l, algorithm, what, stream);
+	ok = cudaStreamSynchronize(stream) == cudaSuccess && ok;
+	return ok ? clock_monotonic_us() - begin : INT64_MAX;
+}
+
+/* Returns true if equal products have equal bits. what->c: device memory of `size` bytes; host: as
+ * much of the machine's memory. */
+static bool repeats(struct products *p, const struct product_plan *l,
+		    const cublasLtMatmulAlgo_t *algorithm, const struct device_product *what,
+		    void *host, size_t size, cudaStream_t stream)
+{
+	uint64_t first = 0, hash;
+	bool same = true;
+
+	for (int i = 0; i < EQUAL_RUNS && same; i++) {
+		same = cudaMemsetAsync(what->c, 0, size, stream) == cudaSuccess &&
+		       multiply(p, l, algorithm, what, stream) &&
+		       cudaMemcpyAsync(host, what->c, size, cudaMemcpyDefault, stream) ==
+			       cudaSuccess &&
+		       cudaStreamSynchronize(stream) == cudaSuccess;
+		hash = hash_bytes(host, size);
+		first = i == 0 ? hash : first;
+		same = same && hash == first;
+	}
+	return same;
+}
+
+/* Times the algorithms that ask() allows. Takes the quickest one that repeats its bits, and appends
+ * it to the file that SKIPPIPE_GPU_TUNE names. The products are made in memory of their own, so the
+ * caller's arrays do not change. */
+static bool tune(struct products *p, struct product_plan *l, const struct device_product *what,
+		 cudaStream_t stream)
+{
+	size_t size = what->m * what->ldc * (what->c_bf16 ? sizeof(uint16_t) : sizeof(float));
+	cublasLtMatmulHeuristicResult_t results[CANDIDATES];
+	struct device_product trial = *what;
+	struct shape asked = l->shape;
+	FILE *to = fopen(getenv("SKIPPIPE_GPU_TUNE"), "a");
+	void *host = malloc(size);
+	int64_t least = INT64_MAX;
+	int best = -1, n = 0;
+
+	if (!to) {
+		free(host);
+		return false;
+	}
+	asked.align_a = asked.align_b = asked.align_c = asked.align_added = PRODUCT_ALIGNMENT;
+	trial.c = NULL;
+	if (host && cudaMalloc(&trial.c, size) == cudaSuccess)
+		n = ask(p, l, &asked, results, CANDIDATES);
+	trial.added = what->added == what->c ? trial.c : what->added;
+	for (int i = 0; i < n; i++) {
+		const cublasLtMatmulAlgo_t *algorithm = &results[i].algo;
+		int64_t us = results[i].state == CUBLAS_STATUS_SUCCESS
+				     ? time_of(p, l, algorithm, &trial, stream)
+				     : INT64_MAX;
+
+		if (us < least && repeats(p, l, algorithm, &trial, host, size, stream)) {
+			least = us;
+			best = i;
+		}
+	}
+	if (best >= 0) {
+		l->algorithm = results[best].algo;
+		product_table_print(to, p->card, what, l->algorithm.data);
+	}
+	cudaFree(trial.c);
+	free(host);
+	return fclose(to) == 0 && best >= 0;
+}
+
+/* Takes the table's algorithm or, if the table lacks the product, cuBLASLt's first proposal. */
+static bool choose(struct products *p, struct product_plan *l, const struct device_product *what,
+		   cudaStream_t stream)
+{
+	const uint64_t *words = product_table_find(&listed().table, p->card, what);
+	cublasLtMatmulHeuristicResult_t result;
+
+	static_assert(sizeof(l->algorithm) == PRODUCT_ALGORITHM * sizeof(*words),
+		      "a row of the table has a whole algorithm");
+	if (!words && getenv("SKIPPIPE_GPU_TUNE") && product_table_allows(what))
+		return tune(p, l, what, stream);
+	if (words)
+		memcpy(&l->algorithm, words, sizeof(l->algorithm));
+	else if (ask(p, l, &l->shape, &result, 1) == 1 && result.state == CUBLAS_STATUS_SUCCESS)
+		l->algorithm = result.algo;
+	else
+		return false;
+	return true;
+}
+
+static struct product_plan *find(struct products *p, const struct device_product *what,
+				 cudaStream_t stream)
 {
 	struct shape shape;
 	struct product_plan *l;
@@ -242,7 +409,7 @@ static struct product_plan *find(struct products *p, const struct device_product
 	if (!l)
 		return NULL;
 	memcpy(&l->shape, &shape, sizeof(shape));
-	l->usable = describe(l) && choose(p, l);
+	l->usable = describe(l) && choose(p, l, what, stream);
 	l->next = p->plans;
 	p->plans = l;
 	return l;
@@ -250,12 +417,7 @@ static struct product_plan *find(struct products *p, const struct device_product
 
 bool products_run(struct products *p, const struct device_product *what, cudaStream_t stream)
 {
-	struct product_plan *l = find(p, what);
-	float one = 1, beta = what->added ? 1.0f : 0.0f;
-	const void *added = what->added ? what->added : what->c;
+	struct product_plan *l = find(p, what, stream);
 
-	return l && l->usable &&
-	       library().Matmul(p->handle, l->matmul, &one, what->b, l->b, what->a, l->a, &beta,
-			      added, l->c, what->c, l->c, &l->algorithm, p->workspace,
-			      WORKSPACE, stream) == CUBLAS_STATUS_SUCCESS;
+	return l && l->usable && multiply(p, l, &l->algorithm, what, stream);
 }

@@ -4,23 +4,25 @@
  *     build/gpu check [TIMES]
  *     build/gpu bench [OPTIONS] [SECONDS [PRESET...]]
  *     build/gpu times [OPTIONS] [PRESET...]
+ *     build/gpu tune [OPTIONS] FILE [PRESET...]
  *
- * OPTIONS: --sequence N, --recompute norms|none|block|auto
+ * OPTIONS: --sequence N, --batch N, --recompute norms|none|block|auto
  *
  * check: compares every kernel with plain loops, every gradient of a model with the CPU's, the bits
  * of two equal runs, the bits of the optimizer's step with the CPU's, and the bits of TIMES equal
  * passes (default: 20) of a layer of each preset at the bench's sizes. bench: tokens per second and
  * MFU of each preset (default: 5 s each of 30m 124m 500m 1.5b), PyTorch's beside it where it can
  * be imported (SKIPPIPE_PYTHON names the interpreter). times: where a step's time goes, by kernel
- * and product, without graphs (default: 124m).
+ * and product, without graphs (default: 124m). tune: times the algorithms of the products of
+ * presets (default: 124m), and appends the quickest to a table (model/cuda/product_table.h).
  *
  * Exit status 0, 1 when something differs or fails, 77 where there is no GPU.
  *
  * MFU: the share of the card's peak (dense bf16, by its datasheet) that a step reaches, at
  * (6 N + 12 layers dim T) FLOP a token. N counts all weights, except for an embedding that is only
- * looked up. A microbatch has as many whole sequences as make TOKENS tokens; by default a sequence
- * is as long as the model's context. A step is MICROBATCHES microbatches, forward and backward, and
- * AdamW. */
+ * looked up. By default a microbatch has as many whole sequences as make TOKENS tokens, and a
+ * sequence is as long as the model's context. A step is MICROBATCHES microbatches, forward and
+ * backward, and AdamW. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -357,6 +359,7 @@ static void report_rate(const char *name, const struct trainer *t, const struct 
 
 struct choice {
 	uint32_t sequence; /* tokens of a sequence; 0: the model's context */
+	uint32_t batch;    /* sequences of a microbatch; 0: as many as make TOKENS tokens */
 	enum recompute recompute;
 	double seconds;
 };
@@ -382,6 +385,7 @@ static int bench_preset(const char *name, const struct choice *choice)
 	/* The whole model is one stage, so activations stay on the GPU between layers. */
 	c.n_stages = 1;
 	choose_sizes(&o, &c, choice->sequence);
+	o.batch = choice->batch > 0 ? choice->batch : o.batch;
 	r.batch = o.batch;
 	r.sequence = o.sequence;
 	o.threads = cores_usable(); /* threads that draw the first weights */
@@ -432,6 +436,19 @@ static int run_times(int n, char **names, const struct choice *choice)
 	return worst;
 }
 
+/* Products must not be recorded while they are timed, so the graphs are off, as in run_times. */
+static int run_tune(const char *file, int n, char **names, const struct choice *choice)
+{
+	FILE *to = fopen(file, "a");
+
+	if (!to || fclose(to) != 0) {
+		printf("%s: %s\n", file, strerror(errno));
+		return 1;
+	}
+	setenv("SKIPPIPE_GPU_TUNE", file, 1);
+	return run_times(n, names, choice);
+}
+
 static int run_bench(int n, char **names, const struct choice *choice)
 {
 	int worst = 0;
@@ -456,6 +473,8 @@ static int take_options(int argc, char **argv, struct choice *choice)
 	for (; i + 1 < argc && strncmp(argv[i], "--", 2) == 0; i += 2) {
 		if (strcmp(argv[i], "--sequence") == 0)
 			choice->sequence = (uint32_t)strtoul(argv[i + 1], NULL, 10);
+		else if (strcmp(argv[i], "--batch") == 0)
+			choice->batch = (uint32_t)strtoul(argv[i + 1], NULL, 10);
 		else if (strcmp(argv[i], "--recompute") != 0 ||
 			 recompute_parse(argv[i + 1], &choice->recompute) != 0)
 			return -1;
@@ -479,8 +498,10 @@ int main(int argc, char **argv)
 	}
 	if (taken >= 0 && strcmp(verb, "times") == 0)
 		return run_times(argc, argv, &choice);
+	if (taken >= 0 && argc > 0 && strcmp(verb, "tune") == 0)
+		return run_tune(argv[0], argc - 1, argv + 1, &choice);
 	fprintf(stderr, "usage: gpu check [TIMES] | gpu bench [OPTIONS] [SECONDS [PRESET...]] | "
-			"gpu times [OPTIONS] [PRESET...]\n"
-			"options: --sequence N, --recompute norms|none|block|auto\n");
+			"gpu times [OPTIONS] [PRESET...] | gpu tune [OPTIONS] FILE [PRESET...]\n"
+			"options: --sequence N, --batch N, --recompute norms|none|block|auto\n");
 	return 2;
 }
