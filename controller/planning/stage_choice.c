@@ -32,9 +32,7 @@ struct stage_choice {
 	struct error err;
 	int result;
 	int ranks[CHOICE_MOST], n; /* the candidates that a run can use, the best first */
-	/* Seconds of an iteration with the best candidate's stages and microbatches of the
-	 * configured size; INFINITY: it has this size, or the members cannot hold this size. */
-	double configured_s;
+	double configured_s; /* least seconds with microbatches of the configured size */
 	int64_t began_us, took_us;
 	atomic_bool cancel, is_done;
 };
@@ -89,25 +87,50 @@ static void evaluate(struct stage_choice *c, struct candidate *x)
 		candidate_evaluate(x, PRESENT, &f);
 }
 
-/* Compares the best candidate with its own stages and microbatches of the configured size, which is
- * kept unless another size is clearly faster. */
-static void compare_sizes(struct stage_choice *c)
+/* Makes the choice with microbatches of these sizes. */
+static void choose_with(struct stage_choice *c, int least, int most)
+{
+	c->request.frame.least_sequences = least;
+	c->request.frame.most_sequences = most;
+	c->n = 0;
+	c->result = choose(&c->request, &c->choice, &c->err);
+	if (c->result == 0)
+		list_usable(c);
+}
+
+static double best_s(const struct stage_choice *c)
+{
+	return c->result == 0 ? c->choice.list[c->ranks[0]].seconds : INFINITY;
+}
+
+/* Replaces the choice by one with larger microbatches, if the question allows them and they are
+ * clearly faster. */
+static void try_larger(struct stage_choice *c)
 {
 	const struct candidate_frame *f = &c->question->frame;
-	struct candidate *best = &c->choice.list[c->ranks[0]], configured;
+	struct stage_choice larger = { .question = c->question, .request = c->request };
 
-	if (best->sequences == f->shape->batch)
+	if (f->most_sequences <= f->shape->batch)
 		return;
-	candidate_init(&configured, f);
-	candidate_copy_choice(&configured, best, f);
-	configured.sequences = f->shape->batch;
-	if (!atomic_load(&c->cancel) && candidate_is_possible(&configured, f))
-		candidate_evaluate(&configured, PRESENT, f);
-	if (configured.seconds <= WORTH_RESIZING * best->seconds)
-		candidate_move(best, &configured, f);
-	else
-		c->configured_s = configured.seconds;
-	candidate_fini(&configured);
+	choose_with(&larger, 2 * f->shape->batch, f->most_sequences);
+	c->configured_s = best_s(c);
+	if (best_s(c) > WORTH_RESIZING * best_s(&larger)) {
+		choice_fini(&c->choice);
+		c->choice = larger.choice;
+		c->n = larger.n;
+		memcpy(c->ranks, larger.ranks, sizeof(c->ranks));
+	} else if (larger.result == 0) {
+		choice_fini(&larger.choice);
+	}
+}
+
+static void choose_all(struct stage_choice *c)
+{
+	const struct candidate_frame *f = &c->question->frame;
+
+	choose_with(c, f->least_sequences, f->least_sequences);
+	if (c->result == 0)
+		try_larger(c);
 }
 
 static void *run_choice(void *arg)
@@ -115,11 +138,9 @@ static void *run_choice(void *arg)
 	struct stage_choice *c = arg;
 	struct stage_question *q = c->question;
 
-	c->result = q->has_wanted ? -ENOENT : choose(&c->request, &c->choice, &c->err);
-	if (c->result == 0)
-		list_usable(c);
-	if (c->result == 0)
-		compare_sizes(c);
+	c->result = -ENOENT;
+	if (!q->has_wanted)
+		choose_all(c);
 	if (q->has_present)
 		evaluate(c, &q->present);
 	if (q->has_wanted)
@@ -137,7 +158,6 @@ int stage_choice_start(struct stage_question *q, double budget_s, int threads,
 	sigset_t all, was;
 
 	c->question = q;
-	c->configured_s = INFINITY;
 	q->frame.cancel = &c->cancel;
 	c->request = (struct choose_request){
 		.frame = q->frame,
@@ -261,10 +281,6 @@ bool stage_choice_resized(const struct stage_choice *c, char out[STAGE_CHOICE_TE
 	if (best->sequences < q->shape.batch)
 		snprintf(out + used, STAGE_CHOICE_TEXT - used,
 			 "because no memory is free for %d of %d",
-			 q->frame.batch / q->shape.batch, q->shape.batch);
-	else if (isinf(c->configured_s))
-		snprintf(out + used, STAGE_CHOICE_TEXT - used,
-			 "because these stages have no plan with %d of %d",
 			 q->frame.batch / q->shape.batch, q->shape.batch);
 	else
 		snprintf(out + used, STAGE_CHOICE_TEXT - used,

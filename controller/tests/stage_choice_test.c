@@ -278,6 +278,8 @@ static double resize(struct controller *w, const char *reason)
 	if (stage_choice_result(c, &err) != 0)
 		fail_msg("%s", err.text);
 	best = stage_choice_candidate(c, 0);
+	for (int i = 1; stage_choice_candidate(c, i); i++)
+		assert_true(stage_choice_candidate(c, i)->seconds >= best->seconds);
 	ratio = (double)best->sequences / w->run.training.hyper.batch;
 	assert_int_equal(stage_choice_question(c)->frame.batch,
 			 MICROBATCHES * w->run.training.hyper.batch);
@@ -295,16 +297,26 @@ static double resize(struct controller *w, const char *reason)
 
 FIXTURE_TEST(near_nodes_keep_the_size_of_microbatches)
 {
-	assert_true(resize(*state, "") == 1);
+	struct controller *w = *state;
+
+	for (int i = 0; i < NODES; i++)
+		w->run.cluster->nodes[i].memory = MICROBATCHES;
+	for (int i = 0; i < NODES * NODES; i++)
+		w->run.cluster->delay_s[i] = bytes_s;
+	assert_true(resize(w, "") == 1);
 }
 
-/* A node holds three microbatches. With larger ones, fewer messages wait for the long way. */
+/* No node can hold the whole model, and each holds one microbatch. With larger microbatches, fewer
+ * messages take the long way. */
 FIXTURE_TEST(distant_nodes_get_larger_microbatches)
 {
 	struct controller *w = *state;
 
+	for (int i = 0; i < NODES; i++)
+		w->run.cluster->nodes[i].memory = 1;
 	for (int i = 0; i < NODES * NODES; i++)
 		w->run.cluster->delay_s[i] = 5;
+	limit_memory(w, 40);
 	assert_true(resize(w, "because an iteration takes ") > 1);
 }
 
