@@ -328,7 +328,8 @@ static int begin(struct comparison *x, uint64_t to, struct error *err)
 	struct error ignored = { "" };
 	int rc = replay_begin(x->replay, x->store, o->run, o->weights, err);
 
-	if (rc == 0 || rc == -ENOMEM || o->weights ||
+	if (rc == 0 || rc == -ENOMEM || rc == -EIO || !replay_knows_origin(x->replay) ||
+	    o->weights ||
 	    later_weights_find(&x->later, x->store, o->run, &ignored) != 0 ||
 	    x->later.iteration == 0 || x->later.iteration >= to)
 		return rc;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "model/files/checkpoint.h"
@@ -40,7 +41,8 @@ static int cut_again(const struct origin *o, struct stage *const *stages, struct
 
 	snprintf(folder, sizeof(folder), "%s/skippipe-verify-XXXXXX", tmp ? tmp : "/tmp");
 	if (!mkdtemp(folder))
-		return error_set(err, -errno, "%s: cannot make a folder", folder);
+		return error_set(err, -EIO, "%s: cannot make a folder: %s", folder,
+				 strerror(errno));
 	rc = origin_cut_again(o, stage_config(stages[0]), folder, err);
 	if (rc == 0)
 		rc = load_stages(o, folder, stages, err);
@@ -57,6 +59,7 @@ int first_weights_load(struct first_weights *out, struct store *s, const char *r
 
 	*out = (struct first_weights){ .steps = 0 };
 	if (rc == -ENOENT) {
+		out->is_known = true;
 		err->text[0] = '\0';
 		return 0;
 	}
@@ -70,6 +73,7 @@ int first_weights_load(struct first_weights *out, struct store *s, const char *r
 			       o.n_stages);
 	if (rc != 0)
 		return rc;
+	out->is_known = true;
 	if (weights)
 		snprintf(o.folder, sizeof(o.folder), "%s", weights);
 	rc = !weights && is_whole(&o, run) ? load_stages(&o, run, stages, err)

@@ -212,6 +212,14 @@ static json_t *json_hex(uint64_t value)
 }
 
 /* Returns the value, or null for an infinity or NaN, which JSON does not have. */
+/* A reason may name a path that is not UTF-8. */
+static json_t *json_reason(const struct error *why)
+{
+	json_t *text = json_string(why->text);
+
+	return text ? text : json_string("the reason is not UTF-8");
+}
+
 static json_t *json_finite(double value)
 {
 	return isfinite(value) ? json_real(value) : json_null();
@@ -275,12 +283,12 @@ static int print_json(const struct compare_result *r, double elapsed_s)
 		"first_difference", json_first_hash(w),
 		"first_differing_loss", json_first_loss(&r->losses),
 		"broken_rule",
-		r->broken_rule.text[0] ? json_string(r->broken_rule.text) : json_null(),
+		r->broken_rule.text[0] ? json_reason(&r->broken_rule) : json_null(),
 		"computed", json_devices(&r->devices),
 		"unlike_from", (json_int_t)r->tolerance_from,
 		"norm_difference", r->tolerance_from ? json_finite(r->norms.largest) : json_null(),
 		"began_late_why",
-		r->began_after ? json_string(r->began_late_why.text) : json_null(),
+		r->began_after ? json_reason(&r->began_late_why) : json_null(),
 		"elapsed_s", elapsed_s);
 	rc = json_dumpf(o, stdout, JSON_COMPACT | JSON_REAL_PRECISION(9));
 	putchar('\n');

@@ -205,6 +205,11 @@ int replay_begin(struct replay *r, struct store *s, const char *run, const char 
 	return rc;
 }
 
+bool replay_knows_origin(const struct replay *r)
+{
+	return r->first.is_known;
+}
+
 int replay_load(struct replay *r, const struct later_weights *w, const char *run,
 		struct error *err)
 {

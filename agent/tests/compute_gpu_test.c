@@ -59,7 +59,8 @@ static void fail_in_sum(enum job_kind kind, uint32_t n)
 	if (kind == JOB_NORM)
 		slices_summed(j.slices);
 	run_and_fail(&j);
-	assert_true(!j.bodies || !j.bodies[0]);
+	if (kind == JOB_SUM)
+		assert_true(!j.bodies || !j.bodies[0]);
 	job_clear(&j);
 	slices_free(j.slices);
 }
