@@ -32,7 +32,8 @@
 #include "schedule/format/request.h"
 
 enum {
-	LEAST_MICROBATCHES = 48, /* least number of microbatches in an iteration */
+	/* Least number of microbatches of the configured size in an iteration */
+	LEAST_MICROBATCHES = 48,
 	THREADS_MOST = 8,
 	SHOWN = 3 /* number of candidates that the journal lists */
 };

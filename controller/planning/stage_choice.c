@@ -104,13 +104,16 @@ static double best_s(const struct stage_choice *c)
 }
 
 /* Replaces the choice by one with larger microbatches, if the question allows them and they are
- * clearly faster. */
+ * clearly faster. Both choices together take at most the budget. */
 static void try_larger(struct stage_choice *c)
 {
 	const struct candidate_frame *f = &c->question->frame;
 	struct stage_choice larger = { .question = c->question, .request = c->request };
+	double used_s = (double)(clock_monotonic_us() - c->began_us) * 1e-6;
 
-	if (f->most_sequences <= f->shape->batch)
+	larger.request.budget_s = c->request.budget_s - used_s;
+	if (f->most_sequences <= f->shape->batch || atomic_load(&c->cancel) ||
+	    larger.request.budget_s <= 0)
 		return;
 	choose_with(&larger, 2 * f->shape->batch, f->most_sequences);
 	c->configured_s = best_s(c);
@@ -282,10 +285,14 @@ bool stage_choice_resized(const struct stage_choice *c, char out[STAGE_CHOICE_TE
 		snprintf(out + used, STAGE_CHOICE_TEXT - used,
 			 "because no memory is free for %d of %d",
 			 q->frame.batch / q->shape.batch, q->shape.batch);
-	else
+	else if (isfinite(c->configured_s))
 		snprintf(out + used, STAGE_CHOICE_TEXT - used,
 			 "because an iteration takes %.3g s with %d of %d", c->configured_s,
 			 q->frame.batch / q->shape.batch, q->shape.batch);
+	else
+		snprintf(out + used, STAGE_CHOICE_TEXT - used,
+			 "because no plan was found with %d of %d", q->frame.batch / q->shape.batch,
+			 q->shape.batch);
 	return true;
 }
 

@@ -1,7 +1,8 @@
 /* product_table.h - a table of algorithms of matrix products, by card, version of cuBLASLt and
  * shape. Plain C, so that tests reach it without a GPU.
  *
- * A product's bits depend on its algorithm, so all replicas of a stage must use the same algorithm.
+ * A product's bits depend on its algorithm. Devices with another table are devices of another kind,
+ * whose results agree within tolerances only.
  * `build/gpu tune` measures times on a card once and writes the table. At run time nothing is
  * timed: the algorithm is looked up. A row of the table is a line:
  *

@@ -145,7 +145,9 @@ const char *keymap_group_name(enum keymap_group g)
 	return g < GROUPS ? names[g] : "?";
 }
 
-/* The console itself handles Ctrl with c, l and z, so no action can have these keys. */
+/* The console itself handles Ctrl with c, l and z, so no action can have these keys. Nor can an
+ * action have a character that the console does not show in one column: utf8_next replaces it by
+ * '?'. */
 static int parse_key(const char *text, uint32_t *out)
 {
 	const char *at = text;
@@ -161,6 +163,8 @@ static int parse_key(const char *text, uint32_t *out)
 		return strchr("clz", text[5]) ? -EINVAL : 0;
 	}
 	*out = utf8_next(&at);
+	if (*out == '?' && text[0] != '?')
+		return -EINVAL;
 	return *out > ' ' && *out != 0x7f && !*at ? 0 : -EINVAL;
 }
 

@@ -317,6 +317,10 @@ TEST(keys_of_other_scripts)
 	keymap_show(0x439, text);
 	assert_string_equal(text, "\xd0\xb9");
 	assert_int_equal(keymap_parse_json(&map, "k", "{\"quit\": \"\u0439q\"}", &err), -EINVAL);
+	/* the console shows these as '?' */
+	assert_int_equal(keymap_parse_json(&map, "k", "{\"quit\": \"\u05e9\"}", &err), -EINVAL);
+	assert_int_equal(keymap_parse_json(&map, "k", "{\"quit\": \"\u3042\"}", &err), -EINVAL);
+	assert_int_equal(keymap_action(&map, '?'), ACTION_HELP);
 }
 
 TEST(configs)

@@ -446,6 +446,7 @@ static int run_tune(const char *file, int n, char **names, const struct choice *
 		return 1;
 	}
 	setenv("SKIPPIPE_GPU_TUNE", file, 1);
+	setenv("SKIPPIPE_GPU_TABLE", file, 1); /* its products are not timed again */
 	return run_times(n, names, choice);
 }
 
