@@ -10,15 +10,16 @@ struct first_weights {
 	uint64_t steps; /* number of AdamW steps that made the weights */
 	/* Number of microbatches that the weights were trained on. */
 	uint64_t position;
-	bool is_known; /* the record gives steps and position, or the weights follow from the seed */
+	/* The record gives steps and position, or the weights follow from the seed. */
+	bool is_known;
 };
 
 /* Loads the weights with which the run began, if the record names their origin; leaves the stages
  * as they are if the weights were made from the seed. Uses the stage files in the run's folder if
  * `weights` is NULL and they exist. Otherwise makes them again from the model in the folder
  * `weights` (NULL: the folder that the controller read). -ESTALE: the model in that folder has
- * changed. -ENOENT: neither the files nor the folder exist. -EIO: no temporary folder. Sets *out from
- * the record even if the weights cannot be loaded. */
+ * changed. -ENOENT: neither the files nor the folder exist. -EIO: no temporary folder. Sets *out
+ * from the record even if the weights cannot be loaded. */
 int first_weights_load(struct first_weights *out, struct store *s, const char *run,
 		       const char *weights, struct stage *const *stages, struct error *err);
 

@@ -47,8 +47,8 @@ void replay_free(struct replay *r); /* NULL is allowed */
 int replay_begin(struct replay *r, struct store *s, const char *run, const char *weights,
 		 struct error *err);
 
-/* Returns true if the last replay_begin has found out how many steps and microbatches made the first
- * weights. Only then may the replay begin with a later checkpoint. */
+/* Returns true if the last replay_begin has found out how many steps and microbatches made the
+ * first weights. Only then may the replay begin with a later checkpoint. */
 bool replay_knows_origin(const struct replay *r);
 
 /* Replaces the weights by those of a checkpoint, which must have the present stages. Errors are
