@@ -134,7 +134,11 @@ static void begin_copy(struct standby *k, const struct msg_keep *m)
 			     m->stage, m->source);
 		return;
 	}
-	log_line(k->uses.tell->log, LOG_INFO, "copying stage %u from node %u", m->stage, m->source);
+	if (m->stage == MSG_NO_STAGE)
+		log_line(k->uses.tell->log, LOG_INFO, "dropping the copy");
+	else
+		log_line(k->uses.tell->log, LOG_INFO, "copying stage %u from node %u", m->stage,
+			 m->source);
 	fetch_end(&k->fetch);
 	forget_reduce(k);
 	k->order = *m;
