@@ -40,10 +40,9 @@ options() { "$bin" "$1" --help | grep -oE -- '--[a-z][a-z0-9-]+' | sort -u | tr 
 	echo '	esac'
 	echo '	case $word in'
 	echo '	-*) COMPREPLY=($(compgen -W "$options" -- "$word")) ;;'
-	echo '	*) mapfile -t COMPREPLY < <(compgen -f -- "$word") ;;'
 	echo '	esac'
 	echo '}'
-	echo 'complete -o filenames -F _skippipe skippipe'
+	echo 'complete -o default -F _skippipe skippipe'
 } >"$out/skippipe.bash"
 {
 	echo '#compdef skippipe'

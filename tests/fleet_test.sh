@@ -205,6 +205,9 @@ grep -q '^m4  *nothing runs' "$dir/rest.out" || { cat "$dir/rest.out"; die "m4 w
 expect 1 'nothere: No such file' "${as_hub[@]}" "$bin/skippipe" fleet status nothere
 echo 'm1 nmae=x' >"$dir/home/hub/bad.txt"
 expect 1 'bad.txt, line 1: "nmae=x"' "${as_hub[@]}" "$bin/skippipe" fleet up bad.txt
+expect 1 '/a b: ssh cannot use a folder with spaces' "${as_hub[@]}" sh -c 'mkdir "a b" && mount --bind /tmp /tmp &&
+	mount -o remount,bind,ro /tmp && TMPDIR="$HOME/a b" exec "$0" fleet status fleet.txt' "$bin/skippipe"
+[ -z "$(ls -A "$dir/home/hub/a b")" ] || die "the folder for sockets is left"
 expect 2 'expected up, status, logs or down' "${as_hub[@]}" "$bin/skippipe" fleet start fleet.txt
 for f in /tmp/skippipe-fleet-*; do [ ! "$f" -nt "$dir/network.json" ] || die "$f is left"; done
 exit 0

@@ -17,8 +17,20 @@ _skippipe
 COMP_WORDS=(skippipe veri) COMP_CWORD=1
 _skippipe
 [ "${COMPREPLY[*]}" = verify ] || die "veri completes to ${COMPREPLY[*]}"
-mkdir "$dir/a folder"
-COMP_WORDS=(skippipe eval "$dir/a") COMP_CWORD=2
-_skippipe
-[ "${#COMPREPLY[*]}" = 1 ] && [ "${COMPREPLY[0]}" = "$dir/a folder" ] || die "a name with a space completes to ${COMPREPLY[*]}"
+
+# completes WORDS REGEX: bash completes the words to this text. A number behind it tells the cases apart.
+n=0
+completes() {
+	tm send-keys C-l "skippipe $1" Tab $((n += 1))
+	see 10 "skippipe $2$n"
+	tm send-keys C-u
+}
+terminal manual
+mkdir "$dir/a folder" "$dir/verify"
+tm -f /dev/null new-session -d -s manual -x 80 -y 20 "cd '$dir' && exec bash --norc"
+tm send-keys '. m/skippipe.bash' Enter
+completes veri 'verify '
+completes 'eval a' 'eval a\\ folder/'
+completes 'eval a\ fo' 'eval a\\ folder/'
+completes 'eval "a fo' 'eval "a folder"?/'
 echo "$(ls "$dir/m/man1" | wc -l) pages"

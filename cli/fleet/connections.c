@@ -5,6 +5,7 @@
 #include "cli/fleet/connections.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,12 @@ int connections_open(struct connections *c, struct error *err)
 
 	if (rc != 0)
 		return rc;
+	/* ssh splits and expands the values of its options. */
+	if (strpbrk(c->folder, " \t\r\n\"'\\%$"))
+		return error_set(err, -EINVAL,
+				 "TMPDIR=%s: ssh cannot use a folder with spaces, quotes, \\, %% "
+				 "or $ in its path",
+				 getenv("TMPDIR"));
 	snprintf(path, sizeof(path), "%s/.config", c->folder);
 	return file_write(path, configuration, strlen(configuration), FILE_PRIVATE, err);
 }

@@ -36,9 +36,10 @@ enum {
 	SSH_FAILED = 255, /* exit status of ssh if it cannot connect */
 	/* Most connections that log in at a time. A server drops further connections at random from
 	 * the tenth on (MaxStartups of sshd), and a jump host serves the whole fleet. A connection
-	 * that is older than LOGIN_US does not count, because its host is probably silent. */
+	 * that is older than LOGIN_US does not count, because its host is probably silent. LOGIN_US
+	 * is ConnectTimeout of connections.c: a login behind a jump host may take seconds. */
 	LOGINS = 8,
-	LOGIN_US = 3000000,
+	LOGIN_US = 10000000,
 	END_US = 1000000 /* time between SIGTERM and SIGKILL */
 };
 

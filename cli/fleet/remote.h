@@ -60,9 +60,10 @@ struct remote_calls {
 /* Makes the folder of the sockets. Blocks the signals that would end this program; a signal then
  * ends remote_run instead. */
 int remote_new(struct remote **out, const char *version, struct error *err);
-/* Runs the jobs, at most PARALLEL at a time, each for limit_us at most. At most LOGINS connect at
- * the same time. Returns 0 when all jobs have ended, even if some failed (job->rc). -EINTR: a
- * signal arrived. Another negative errno: no command could be started. */
+/* Runs the jobs, at most PARALLEL at a time, each for limit_us at most. At most LOGINS log in at
+ * the same time, not counting those that take longer than LOGIN_US. Returns 0 when all jobs have
+ * ended, even if some failed (job->rc). -EINTR: a signal arrived. Another negative errno: no
+ * command could be started. */
 int remote_run(struct remote *r, struct remote_job *jobs, size_t n, int64_t limit_us,
 	       const struct remote_calls *calls, struct error *err);
 /* Returns true if the job failed before the script could answer: ssh could not connect, or the host

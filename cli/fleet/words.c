@@ -12,52 +12,70 @@
 
 #include "base/alloc.h"
 
-/* The beginning of a line for a login shell. sh undoes the escapes and runs the encoded line. */
-static const char decoder[] = "exec sh -c 'eval \"$(printf %b \"$0\")\"' '";
+enum {
+	/* A part of the encoded line is full at this size. Its last escape may end after it. The
+	 * csh of BSD refuses a word of more than 8,188 bytes. */
+	PART = 900,
+	ESCAPE = 5 /* size of an escape */
+};
 
-/* Appends a byte. Login shells differ in what they do with some bytes even inside single quotes:
- * csh ends the command at a line's end and replaces '!', and fish reads a backslash as an escape.
- * Therefore these bytes and those outside ASCII become escapes of printf, which all shells pass
- * on. */
-static size_t encode_byte(char *out, char byte)
+/* The beginning of a line for a login shell. The rest of the line is a list of quoted parts. sh
+ * joins the parts, undoes their escapes and runs the result. */
+static const char decoder[] = "exec sh -c 'eval \"$(printf %b \"$@\")\"' fleet '";
+
+struct line {
+	char *text;
+	size_t n;    /* number of bytes so far */
+	size_t part; /* index of the first byte of the last part */
+};
+
+/* Appends a byte, in a new part if the last part is full. Login shells differ in what they do with
+ * some bytes even inside single quotes: csh ends the command at a line's end and replaces '!', and
+ * fish reads a backslash as an escape. Therefore these bytes and those outside ASCII become escapes
+ * of printf, which all shells pass on. */
+static void encode_byte(struct line *out, char byte)
 {
-	if (byte >= ' ' && byte < 0x7f && !strchr("\\'!", byte)) {
-		*out = byte;
-		return 1;
+	if (out->n - out->part >= PART) {
+		memcpy(out->text + out->n, "' '", 3);
+		out->n += 3;
+		out->part = out->n;
 	}
-	return (size_t)snprintf(out, 6, "\\0%03o", (unsigned)(unsigned char)byte);
+	if (byte >= ' ' && byte < 0x7f && !strchr("\\'!", byte))
+		out->text[out->n++] = byte;
+	else
+		out->n += (size_t)snprintf(out->text + out->n, ESCAPE + 1, "\\0%03o",
+					   (unsigned)(unsigned char)byte);
 }
 
 /* Appends a word in single quotes, encoded. A single quote in the word becomes '\'' . */
-static size_t encode_word(char *out, const char *word)
+static void encode_word(struct line *out, const char *word)
 {
-	size_t n = encode_byte(out, '\'');
-
+	encode_byte(out, '\'');
 	for (; *word; word++) {
 		const char *text = *word == '\'' ? "'\\''" : (char[]){ *word, '\0' };
 
 		for (; *text; text++)
-			n += encode_byte(out + n, *text);
+			encode_byte(out, *text);
 	}
-	return n + encode_byte(out + n, '\'');
+	encode_byte(out, '\'');
 }
 
 char *words_login_line(char *const *words)
 {
-	size_t room = sizeof(decoder) + 2, n = sizeof(decoder) - 1;
-	char *out;
+	struct line out = { .n = sizeof(decoder) - 1, .part = sizeof(decoder) - 1 };
+	size_t room = 0;
 
 	for (size_t i = 0; words[i]; i++)
-		room += 20 * strlen(words[i]) + 11; /* a quote becomes 4 escapes of 5 bytes */
-	out = alloc_new(room);
-	memcpy(out, decoder, n);
+		room += ESCAPE * (4 * strlen(words[i]) + 3); /* a quote becomes 4 escapes */
+	out.text = alloc_new(sizeof(decoder) + room + 3 * (room / PART) + 1);
+	memcpy(out.text, decoder, out.n);
 	for (size_t i = 0; words[i]; i++) {
 		if (i > 0)
-			out[n++] = ' ';
-		n += encode_word(out + n, words[i]);
+			encode_byte(&out, ' ');
+		encode_word(&out, words[i]);
 	}
-	memcpy(out + n, "'", 2);
-	return out;
+	memcpy(out.text + out.n, "'", 2);
+	return out.text;
 }
 
 /* Returns the length in bytes of the UTF-8 character at s. Returns 0 if the bytes are not UTF-8 or

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 /* Makes a line that runs the words as a command, whatever bytes they contain. The line means the
- * same to every login shell (sh, bash, zsh, fish, csh), and sh runs the command. The caller frees
- * the line. */
+ * same to every login shell (sh, bash, zsh, fish, csh), and sh runs the command. No word of the
+ * line is longer than 1,000 bytes, because shells limit words. The caller frees the line. */
 char *words_login_line(char *const *words);
 
 /* Copies a text that may have any bytes to `out`, at most room - 1 bytes. Control characters and

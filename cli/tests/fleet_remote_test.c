@@ -12,13 +12,13 @@
 #include "base/tests/test.h"
 #include "cli/fleet/remote.h"
 
-enum { HOSTS = 24, LIMIT_US = 60000000 };
+enum { HOSTS = 24, LOGINS = 8, LIMIT_US = 60000000 };
 
 static char folder[64];
 
 /* Puts a program `ssh` before PATH. It counts how many of it log in at the same time, without those
- * that take long, because they do not count in remote_run either. Then it does what `login` says
- * with the line for the login shell, $line. */
+ * older than 5 s. remote_run counts a login for 10 s; the program may begin up to 5 s late on a
+ * busy machine. Then it does what `login` says with the line for the login shell, $line. */
 static void replace_ssh(const char *login)
 {
 	char path[96], text[1024];
@@ -29,8 +29,8 @@ static void replace_ssh(const char *login)
 	snprintf(text, sizeof(text),
 		 "#!/bin/sh\n"
 		 "cd %s && touch login.$$\n"
-		 "find . -name 'login*' -newermt '2 seconds ago' >now.$$\n"
-		 "grep -c . now.$$ >>most && sleep 0.1\n"
+		 "find . -name 'login*' -newermt '5 seconds ago' | wc -l >>counts\n"
+		 "sleep 0.3\n"
 		 "for line; do case $line in -o*) echo \"$line\" >>options ;; esac; done\n"
 		 "rm login.$$\n"
 		 "%s\n",
@@ -87,6 +87,26 @@ static bool has_line(const char *file, const char *wanted)
 	return found;
 }
 
+/* Returns the largest of the HOSTS counts that the programs wrote. */
+static long most_logins(void)
+{
+	char path[96], line[32], *end;
+	long most = 0, n = 0, count;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/counts", folder);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	for (; fgets(line, sizeof(line), f); n++) {
+		count = strtol(line, &end, 10);
+		assert_true(end > line && *end == '\n');
+		most = count > most ? count : most;
+	}
+	fclose(f);
+	assert_int_equal(n, HOSTS);
+	return most;
+}
+
 TEST(hosts_answer_behind_what_their_login_shells_write)
 {
 	struct remote_job jobs[HOSTS];
@@ -95,7 +115,7 @@ TEST(hosts_answer_behind_what_their_login_shells_write)
 	assert_int_equal(ask(jobs), HOSTS);
 	for (int i = 0; i < HOSTS; i++)
 		assert_int_equal(jobs[i].rc, 0);
-	assert_false(has_line("most", "9"));
+	assert_in_range(most_logins(), 2, LOGINS);
 	assert_true(has_line("options", "-oRemoteCommand=none"));
 	assert_true(has_line("options", "-oClearAllForwardings=yes"));
 	file_remove_folder(folder);

@@ -22,7 +22,7 @@ static void expect_from(const char *shell, char *line, const char *want)
 {
 	char *argv[] = { (char *)shell, (char *)"-c", line, NULL };
 	FILE *out = tmpfile();
-	char got[512];
+	char got[2000];
 	size_t n;
 
 	assert_non_null(out);
@@ -36,6 +36,16 @@ static void expect_from(const char *shell, char *line, const char *want)
 		assert_string_equal(got, want);
 	}
 	fclose(out);
+}
+
+static void expect_from_all(char *line, const char *want)
+{
+	expect_from("sh", line, want);
+	expect_from("bash", line, want);
+	expect_from("zsh", line, want);
+	expect_from("fish", line, want);
+	expect_from("tcsh", line, want);
+	expect_from("bsd-csh", line, want);
 }
 
 TEST(every_login_shell_gets_the_words_as_they_are)
@@ -54,11 +64,7 @@ TEST(every_login_shell_gets_the_words_as_they_are)
 		snprintf(want + n, sizeof(want) - n, "%s\n", words[i]);
 	}
 	line = words_login_line(list);
-	expect_from("sh", line, want);
-	expect_from("bash", line, want);
-	expect_from("zsh", line, want);
-	expect_from("fish", line, want);
-	expect_from("tcsh", line, want);
+	expect_from_all(line, want);
 	/* csh ends a command at a line's end and replaces '!', also between single quotes, and fish
 	 * replaces two backslashes. These shells are rarely installed where this test runs. */
 	assert_null(strpbrk(line, "\n!"));
@@ -66,14 +72,42 @@ TEST(every_login_shell_gets_the_words_as_they_are)
 	free(line);
 }
 
-TEST(the_script_fits_in_a_word)
+TEST(the_script_runs_from_words_that_no_shell_refuses)
 {
-	char *const words[] = { (char *)script_text, NULL };
+	char *const words[] = { (char *)"sh",    (char *)"-c", (char *)script_text,
+				(char *)"fleet", (char *)"",   (char *)"",
+				(char *)"0",     (char *)"",   NULL };
 	char *line = words_login_line(words);
+	size_t n;
 
-	/* Linux limits a word of a command line to 128 KiB */
+	/* Linux limits the whole line, which is an argument of the login shell, to 128 KiB */
 	assert_true(strlen(line) < 100000);
+	expect_from_all(line, "\n@ here\n");
+	/* The words of the line are all in single quotes, except the first and "fleet" */
+	for (const char *word = strchr(line, '\''); word; word = strchr(word, '\'')) {
+		n = strcspn(word + 1, "'");
+		assert_in_range(n, 1, 1000);
+		word += n + 2;
+	}
 	free(line);
+}
+
+/* An escape has five bytes. With five lengths of the text before the escapes, a part of the line is
+ * full at each byte of an escape. */
+TEST(a_long_word_arrives_whole)
+{
+	static char word[2000];
+	char *const words[] = { (char *)"printf", (char *)"%s", word, NULL };
+
+	for (size_t n = 880; n < 885; n++) {
+		char *line;
+
+		memset(word, 'x', n);
+		memset(word + n, '!', 300);
+		line = words_login_line(words);
+		expect_from("sh", line, word);
+		free(line);
+	}
 }
 
 TEST(a_hosts_text_cannot_steer_the_terminal)
