@@ -51,6 +51,14 @@ newest_plan_uses() { # newest_plan_uses NODE
 used_again() { # on a busy machine, measured times may suggest that agent 5 would make an iteration much shorter
 	grep -q '(agent5), which failed 3 times, is used again: ' "$dir/controller.err"
 }
+early=
+used_early() { # used_early N: on a busy machine, measured times may suggest that an iteration is shorter with spare N
+	if grep -q ' times as long as planned' "$dir/controller.err" &&
+		grep -q "n0$1 (.*), a spare of S.*, is used: an iteration is shorter with it" "$dir/controller.err"; then
+		early=$early$1
+	fi
+	case $early in *$1*) return 0 ;; *) return 1 ;; esac
+}
 stop() {
 	kill -TERM $controller
 	wait $controller || die "controller: exit status $?"
@@ -96,7 +104,7 @@ further 2
 for i in 3 4; do
 	grep "\"event\":\"node\",\"node\":$i,.*\"state\":\"live\",\"why\":\"spare: " "$events" >"$dir/spare" ||
 		die "the record does not say that node $i waits as a spare"
-	newest_plan_uses $i && die "the plan uses the spare $i"
+	newest_plan_uses $i && ! used_early $i && die "the plan uses the spare $i"
 done
 kill -KILL "${pids[1]}"
 until_state 1 dead
@@ -106,18 +114,19 @@ sed '1,/"event":"node","node":1,.*"state":"dead"/d' "$events" | grep '"event":"p
 grep -q '"path":\[0,3,2\]' "$dir/plan" || die "the next plan does not use node 3"
 [ "$(field iteration <"$dir/plan" | head -n 1)" -le $((committed + 2)) ] ||
 	die "node 3 does not compute in the iteration after it$((committed + 1)), in which node 1 died"
-newest_plan_uses 4 && die "the plan uses the spare of another stage"
+newest_plan_uses 4 && ! used_early 4 && die "the plan uses the spare of another stage"
 
 # The controller is killed and started again. Agent 4 waits as a spare as before, until agent 2 dies.
+used_early 4 || : # the next controller writes a new log
 kill -KILL $controller
 wait $controller 2>/dev/null
 committed=$(newest)
 begin_again reserve --iterations 100000
 wait_for "$events" $((committed + 3)) $controller 60
-grep '"event":"node","node":4,.*"state":"live","why":"spare: ' "$events" >"$dir/spare" ||
+used_early 4 || grep '"event":"node","node":4,.*"state":"live","why":"spare: ' "$events" >"$dir/spare" ||
 	die "agent 4 is no spare after the restart"
 grep '"event":"plan"' "$events" >"$dir/plan" || die "no plan after the restart"
-grep -qE '"path":\[[0-9,]*4' "$dir/plan" && die "a plan after the restart uses the spare"
+grep -qE '"path":\[[0-9,]*4' "$dir/plan" && ! used_early 4 && die "a plan after the restart uses the spare"
 kill -KILL "${pids[2]}"
 until_state 2 dead
 further 2
