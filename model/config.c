@@ -51,7 +51,7 @@ static const struct field of_model[] = {
 };
 
 static const struct field of_hyper[] = {
-	FIELD(struct hyperparameters, batch, KIND_U32, 1, 1 << 16),
+	FIELD(struct hyperparameters, batch, KIND_U32, 1, HYPER_BATCH_MOST),
 	FIELD(struct hyperparameters, sequence, KIND_U32, 1, 1 << 20),
 	FIELD(struct hyperparameters, adamw.lr, KIND_FLOAT, 0, 10),
 	FIELD(struct hyperparameters, adamw.beta1, KIND_FLOAT, 0, 0.999999),

@@ -63,6 +63,7 @@ enum lr_schedule {
 	LR_WSD_SQRT,
 };
 
+#define HYPER_BATCH_MOST (1 << 16) /* limit of the sequences in a microbatch */
 struct hyperparameters {
 	uint32_t batch;      /* number of sequences in a microbatch, B */
 	uint32_t sequence;   /* number of tokens in a sequence, T, at most `context` */

@@ -1,4 +1,5 @@
-/* The sum of squares of squares.h on a CPU. */
+/* Adds the squares of an array on the CPU, in the order of squares.h. The order is fixed, so that
+ * threads and GPUs get the same bits. */
 #include "model/squares.h"
 
 #include <string.h>

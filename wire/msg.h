@@ -28,6 +28,7 @@
 #include "wire/node_fields.h"
 
 #define MSG_VERSION 19
+#define MSG_TENSOR_MOST ((size_t)1 << 30) /* limit of the bytes of a message with a tensor */
 enum {
 	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
 	MSG_STAGES = ROUTE_HOPS, /* largest number of stages, and therefore of hops in a route */

@@ -339,7 +339,7 @@ static enum post_flags class_of(const struct parcel *p)
 
 size_t links_message_bytes(const struct links *l)
 {
-	return l->message_bytes ? l->message_bytes : TENSOR_MOST_BYTES;
+	return l->message_bytes ? l->message_bytes : MSG_TENSOR_MOST;
 }
 
 size_t links_slice_bytes(const struct links *l)

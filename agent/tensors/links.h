@@ -21,7 +21,6 @@
 
 /* Limit of the header of a tensor message, bytes. A header with a route of 64 hops is shorter. */
 enum { LINKS_HEAD_BYTES = 512 };
-#define TENSOR_MOST_BYTES ((size_t)1 << 30) /* limit of one tensor message */
 
 /* The transfers of an agent. All pointers are borrowed. */
 struct links {

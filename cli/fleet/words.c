@@ -47,7 +47,8 @@ static void encode_byte(struct line *out, char byte)
 					   (unsigned)(unsigned char)byte);
 }
 
-/* Appends a word in single quotes, encoded. A single quote in the word becomes '\'' . */
+/* Encodes a word in single quotes. A single quote in the word ends the quotes, follows with a
+ * backslash before it, and opens them again: '\''. */
 static void encode_word(struct line *out, const char *word)
 {
 	encode_byte(out, '\'');

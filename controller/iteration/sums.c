@@ -58,8 +58,8 @@ static void order_stage(struct iteration *it, int stage, bool when_counted)
 void sums_order_ahead(struct iteration *it)
 {
 	if (!it->members->links)
-		return; /* an emulated sum begins after the last task of its stage or of the whole
-			 * iteration (overlap_sync), and is not ordered ahead */
+		return; /* emulated sums begin only after the last task: of their stage with
+			 * overlap_sync, otherwise of the iteration */
 	for (int s = 0; s < it->run->cluster->n_stages; s++)
 		order_stage(it, s, true);
 }

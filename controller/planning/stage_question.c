@@ -27,11 +27,8 @@ enum {
 	 * that wait or arrived early */
 	HELD = 4,
 	/* Largest microbatch that may be chosen, as a multiple of the configured size */
-	LARGER = 8,
-	SEQUENCES_MOST = 1 << 16 /* limit of the hyperparameter `batch` */
+	LARGER = 8
 };
-/* Limit of the bytes of an activation in fp32, as agents have it (agent/tensors/links.h) */
-#define ACTIVATION_MOST (double)(1 << 30)
 
 /* Shares of the free memory that a stage may take. The share of a CPU's memory is smaller, because
  * other programs use it too. */
@@ -246,7 +243,8 @@ void stage_question_resize(struct stage_question *q)
 	if (holds_model(f, fits, CLUSTER_MOST_STAGES, &ignored) != 0)
 		return;
 	while (most > q->shape.batch &&
-	       (most > SEQUENCES_MOST || most * q->shape.activation_bytes > ACTIVATION_MOST))
+	       (most > HYPER_BATCH_MOST ||
+		most * q->shape.activation_bytes > (double)MSG_TENSOR_MOST))
 		most /= 2;
 	f->least_sequences = fits;
 	f->most_sequences = fits < q->shape.batch ? fits : most;

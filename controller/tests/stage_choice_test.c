@@ -295,6 +295,17 @@ static double resize(struct controller *w, const char *reason)
 	return ratio;
 }
 
+/* With half of the limit for a microbatch of the configured size, only twice the size is allowed. */
+FIXTURE_TEST(an_activation_stays_within_the_limit_of_a_message)
+{
+	struct stage_question *q = ask(*state);
+
+	q->shape.activation_bytes = (double)(MSG_TENSOR_MOST / 2) / q->shape.batch;
+	stage_question_resize(q);
+	assert_int_equal(q->frame.most_sequences, 2 * q->shape.batch);
+	stage_question_free(q);
+}
+
 FIXTURE_TEST(near_nodes_keep_the_size_of_microbatches)
 {
 	struct controller *w = *state;
@@ -320,14 +331,13 @@ FIXTURE_TEST(distant_nodes_get_larger_microbatches)
 	assert_true(resize(w, "because an iteration takes ") > 1);
 }
 
-FIXTURE_TEST(nodes_with_little_memory_get_smaller_microbatches)
+/* Gives the members the least memory that is enough for some size of microbatches. */
+static void limit_memory_to_a_smaller_size(struct controller *w)
 {
-	struct controller *w = *state;
 	uint64_t mib = 18;
 	struct error ignored;
 	bool fits = false;
 
-	/* Finds the least memory that is enough for some size. */
 	while (!fits) {
 		struct stage_question *q;
 
@@ -338,5 +348,22 @@ FIXTURE_TEST(nodes_with_little_memory_get_smaller_microbatches)
 				   &ignored) == 0;
 		stage_question_free(q);
 	}
-	assert_true(resize(w, "because no memory is free for 12 of ") < 1);
+}
+
+FIXTURE_TEST(nodes_with_little_memory_get_smaller_microbatches)
+{
+	limit_memory_to_a_smaller_size(*state);
+	assert_true(resize(*state, "because no memory is free for 12 of ") < 1);
+}
+
+FIXTURE_TEST(an_iteration_stays_within_the_limit_of_microbatches)
+{
+	struct stage_question *q;
+
+	limit_memory_to_a_smaller_size(*state);
+	q = ask(*state);
+	q->frame.batch = MSG_MICROBATCHES * q->shape.batch;
+	stage_question_resize(q);
+	assert_int_equal(q->frame.least_sequences, q->shape.batch);
+	stage_question_free(q);
 }

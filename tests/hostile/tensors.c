@@ -135,7 +135,7 @@ static bool send_half(struct hostile *h, uint16_t to, int64_t now_us)
 	const struct agent *a = h->agent;
 
 	if (h->done == HALVES - 1)
-		return announce_one(a->peers.post, a->peers.list[to].dial, 0, TENSOR_MOST_BYTES,
+		return announce_one(a->peers.post, a->peers.list[to].dial, 0, MSG_TENSOR_MOST,
 				    HALF_CHUNKS / 2, now_us);
 	return announce_one(a->peers.post, a->peers.list[to].dial, HALF_CHUNKS / 2 + 2u * h->done,
 			    1 << 20, 2, now_us);

@@ -151,3 +151,29 @@ FIXTURE_TEST(without_a_complete_checkpoint_nothing_is_compared)
 	assert_int_equal(compare(c, 1, &r, &err), -ENOENT);
 	assert_non_null(strstr(err.text, "no-such-folder"));
 }
+
+/* The number of steps that made the first weights is not known, so no replay can be right. */
+FIXTURE_TEST(a_damaged_record_of_the_first_weights_ends_the_replay)
+{
+	struct cluster *c = *state;
+	struct compare_result r;
+	struct error err;
+
+	play(c, NULL, false);
+	assert_int_equal(store_set(c->store, "origin", "{}", NULL), 0);
+	assert_true(compare(c, 1, &r, &err) < 0);
+	assert_non_null(strstr(err.text, "damaged"));
+}
+
+/* The first weights may still exist, so a proof with a later checkpoint would be too weak. */
+FIXTURE_TEST(a_missing_temporary_folder_ends_the_replay)
+{
+	struct compare_result r;
+	struct error err;
+
+	play(*state, NULL, false);
+	setenv("TMPDIR", "/no-such-folder", 1);
+	assert_int_equal(compare(*state, 1, &r, &err), -EIO);
+	unsetenv("TMPDIR");
+	assert_non_null(strstr(err.text, "cannot make a folder"));
+}
