@@ -295,7 +295,7 @@ static double resize(struct controller *w, const char *reason)
 	return ratio;
 }
 
-/* With half of the limit for a microbatch of the configured size, only twice the size is allowed. */
+/* If a configured microbatch takes half of the limit, only twice the size is allowed. */
 FIXTURE_TEST(an_activation_stays_within_the_limit_of_a_message)
 {
 	struct stage_question *q = ask(*state);
