@@ -1,5 +1,5 @@
 /* Reads the clocks of the system. All other code that needs the time gets it from here, so that
- * simulated runs can replace both functions. */
+ * simulated runs can replace these functions. */
 #include "base/clock.h"
 
 #include <time.h>
@@ -20,4 +20,9 @@ int64_t clock_monotonic_us(void)
 int64_t clock_wall_us(void)
 {
 	return read_us(CLOCK_REALTIME);
+}
+
+int64_t clock_process_us(void)
+{
+	return read_us(CLOCK_PROCESS_CPUTIME_ID);
 }

@@ -1,5 +1,5 @@
-/* clock.h - the two clocks of a machine. Libraries get times as arguments; programs read the times
- * with these functions. */
+/* clock.h - the clocks of a machine and of this process. Libraries get times as arguments; programs
+ * read the times with these functions. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
@@ -11,5 +11,8 @@ int64_t clock_monotonic_us(void);
 /* Returns microseconds since 1970. The time may jump. It is therefore only shown and recorded, and
  * no decision depends on it. */
 int64_t clock_wall_us(void);
+
+/* Returns the microseconds that all threads of this process have run on processors. */
+int64_t clock_process_us(void);
 
 #endif

@@ -7,15 +7,21 @@
 #include "agent/execution/compute.h"
 #include "base/tests/test.h"
 
-static struct compute *compute_on(const char *device)
+static struct compute *compute_with(const char *device, double quota)
 {
-	struct compute_setup setup = { .batch = 1, .sequence = 8, .slots = 1, .n_shards = 1 };
+	struct compute_setup setup = { .batch = 1, .sequence = 8, .slots = 1, .n_shards = 1,
+				       .quota = quota };
 	struct compute *c;
 
 	assert_int_equal(model_preset("tiny", &setup.config, NULL, NULL), 0);
 	snprintf(setup.device, sizeof(setup.device), "%s", device);
 	assert_int_equal(compute_new(&c, &setup), 0);
 	return c;
+}
+
+static struct compute *compute_on(const char *device)
+{
+	return compute_with(device, 0);
 }
 
 static struct job prepare(struct compute *c)
@@ -109,6 +115,30 @@ TEST(test_copies_a_state_in_parts)
 	job_clear(&whole);
 	job_clear(&part);
 	compute_free(c);
+}
+
+/* Measures the stage with a quota of processors. */
+static struct job measure_with(double quota)
+{
+	struct job m = { .kind = JOB_MEASURE };
+	struct compute *c = compute_with("cpu", quota);
+
+	assert_int_equal(prepare(c).rc, 0);
+	compute_run(c, &m);
+	assert_int_equal(m.rc, 0);
+	compute_free(c);
+	return m;
+}
+
+/* A node that may use a thousandth of a processor runs a short pass at once, and is stopped
+ * afterwards. Plans need the time that many passes take. */
+TEST(test_measures_a_pass_over_the_quota)
+{
+	struct job all = measure_with(0), part = measure_with(1e-3);
+
+	assert_true(all.measured.forward_s > 0 && all.measured.backward_s > 0);
+	assert_true(part.measured.forward_s > 20 * all.measured.forward_s);
+	assert_true(part.measured.backward_s > 20 * all.measured.backward_s);
 }
 
 /* If the file that should replace the stage cannot be read, the node keeps its complete stage. */

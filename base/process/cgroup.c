@@ -8,6 +8,7 @@
 #include "base/process/cgroup.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -94,9 +95,10 @@ static uint64_t number_in(const char *folder, const char *name, const char *key,
 	return value;
 }
 
-/* Returns the processors that a group's quota amounts to. Version 2 writes "max 100000" if there is
- * no limit, and version 1 writes -1. */
-uint64_t cgroup_cores(const char *folder)
+enum { THOUSANDTHS = 1000 }; /* of a processor, in the unit of quotas */
+
+/* Version 2 writes "max 100000" if there is no limit, and version 1 writes -1. */
+uint64_t cgroup_quota(const char *folder)
 {
 	uint64_t quota = number_in(folder, "cpu.cfs_quota_us", "", 0);
 	uint64_t period = number_in(folder, "cpu.cfs_period_us", "", 0);
@@ -108,7 +110,9 @@ uint64_t cgroup_cores(const char *folder)
 	if (f)
 		fclose(f);
 	free(file);
-	return quota > 0 && period > 0 ? (quota - 1) / period + 1 : UINT64_MAX;
+	if (quota == 0 || quota > UINT64_MAX / THOUSANDTHS || period == 0)
+		return UINT64_MAX;
+	return (quota * THOUSANDTHS - 1) / period + 1;
 }
 
 uint64_t cgroup_memory_free(const char *folder)
@@ -133,11 +137,20 @@ unsigned cores_usable(void)
 	uint64_t cores = online > 0 ? (uint64_t)online : 1, limit;
 	cpu_set_t set;
 
-	limit = cgroup_least("", "cpu", cgroup_cores);
+	limit = cgroup_least("", "cpu", cgroup_quota);
 	/* The set has room for 1,024 processors, and the call fails on a machine that has more. */
 	if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
 		cores = (uint64_t)CPU_COUNT(&set);
-	return (unsigned)(limit < cores ? limit : cores);
+	if (limit < cores * THOUSANDTHS)
+		cores = (limit - 1) / THOUSANDTHS + 1;
+	return (unsigned)cores;
+}
+
+double cores_quota(void)
+{
+	uint64_t limit = cgroup_least("", "cpu", cgroup_quota);
+
+	return limit == UINT64_MAX ? INFINITY : (double)limit / THOUSANDTHS;
 }
 
 size_t memory_usable(void)

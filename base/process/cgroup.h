@@ -13,8 +13,9 @@
 uint64_t cgroup_least(const char *system, const char *controller,
 		      uint64_t (*limit_of)(const char *folder));
 
-/* Returns how many processors the group's quota amounts to, rounded up. UINT64_MAX: no limit. */
-uint64_t cgroup_cores(const char *folder);
+/* Returns how many thousandths of a processor the group's quota amounts to, rounded up. UINT64_MAX:
+ * no limit. */
+uint64_t cgroup_quota(const char *folder);
 
 /* Returns the bytes that the group may still use: its limit minus the bytes in use, where cached
  * files that the kernel would drop do not count. UINT64_MAX: no limit. */
@@ -23,6 +24,10 @@ uint64_t cgroup_memory_free(const char *folder);
 /* Returns how many processors this process may use, at least 1: the processors of its affinity
  * mask, but no more than its groups' quotas. The machine may have far more. */
 unsigned cores_usable(void);
+
+/* Returns how many processors the quotas of this process's groups amount to, such as 0.5; INFINITY:
+ * no limit. */
+double cores_quota(void);
 
 /* Returns the bytes that the kernel would give this process now without swapping, within its
  * groups' limits; SIZE_MAX if the kernel does not say. */

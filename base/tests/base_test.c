@@ -27,9 +27,10 @@ TEST(cores_are_those_that_the_process_may_use)
 {
 	static const struct {
 		const char *text;
-		uint64_t cores;
-	} cases[] = { { "max 100000", UINT64_MAX }, { "200000 100000", 2 }, { "150000 100000", 2 },
-		      { "10000 100000", 1 },        { "100001 100000", 2 }, { "0 0", UINT64_MAX } };
+		uint64_t quota;
+	} cases[] = { { "max 100000", UINT64_MAX }, { "200000 100000", 2000 },
+		      { "1000 20000", 50 },         { "100001 100000", 1001 },
+		      { "0 0", UINT64_MAX },        { "18446744073709551615 1", UINT64_MAX } };
 	char folder[] = "/tmp/skippipe-base-XXXXXX", file[64];
 	cpu_set_t all, one;
 	struct error err;
@@ -38,12 +39,12 @@ TEST(cores_are_those_that_the_process_may_use)
 	assert_non_null(mkdtemp(folder));
 	snprintf(file, sizeof(file), "%s/cpu.max", folder);
 	/* no limit, because cpu.max does not exist yet */
-	assert_true(cgroup_cores(folder) == UINT64_MAX);
+	assert_true(cgroup_quota(folder) == UINT64_MAX);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const char *text = cases[i].text;
 
 		assert_int_equal(file_write(file, text, strlen(text), 0600, &err), 0);
-		assert_true(cgroup_cores(folder) == cases[i].cores);
+		assert_true(cgroup_quota(folder) == cases[i].quota);
 	}
 	file_remove_folder(folder);
 	assert_int_equal(sched_getaffinity(0, sizeof(all), &all), 0);
@@ -75,17 +76,17 @@ TEST(limits_of_groups_of_both_versions_are_found)
 {
 	static const struct {
 		const char *groups, *file, *quota, *period;
-		uint64_t cores;
+		uint64_t limit;
 	} cases[] = {
-		{ "0::/a/b\n", "a/b/cpu.max", "300000 100000", NULL, 3 },
-		{ "0::/a/b\n", "a/cpu.max", "300000 100000", NULL, 3 },
+		{ "0::/a/b\n", "a/b/cpu.max", "300000 100000", NULL, 3000 },
+		{ "0::/a/b\n", "a/cpu.max", "300000 100000", NULL, 3000 },
 		{ "0::/a\n", "a/b/cpu.max", "300000 100000", NULL, UINT64_MAX },
-		{ "3:cpuacct,cpu:/a/b\n", "cpu/a/b/cpu.cfs_", "250000\n", "100000\n", 3 },
-		{ "3:cpu,cpuacct:/a\n0::/\n", "cpu/a/cpu.cfs_", "50000\n", "100000\n", 1 },
-		{ "4:cpuset:/a\n3:cpu:/a\n0::/\n", "cpu/cpu.cfs_", "200000\n", "50000\n", 4 },
+		{ "3:cpuacct,cpu:/a/b\n", "cpu/a/b/cpu.cfs_", "250000\n", "100000\n", 2500 },
+		{ "3:cpu,cpuacct:/a\n0::/\n", "cpu/a/cpu.cfs_", "50000\n", "100000\n", 500 },
+		{ "4:cpuset:/a\n3:cpu:/a\n0::/\n", "cpu/cpu.cfs_", "200000\n", "50000\n", 4000 },
 		{ "3:cpu:/a\n", "cpu/a/cpu.cfs_", "-1\n", "100000\n", UINT64_MAX },
 		{ "3:cpuacct:/a\n", "cpu/a/cpu.cfs_", "100000\n", "100000\n", UINT64_MAX },
-		{ "3:cpu:/a\n2:no colon\n\n", "cpu/a/cpu.cfs_", "100000\n", "100000\n", 1 },
+		{ "3:cpu:/a\n2:no colon\n\n", "cpu/a/cpu.cfs_", "100000\n", "100000\n", 1000 },
 		{ "", "cpu.max", "300000 100000", NULL, UINT64_MAX },
 	};
 
@@ -100,7 +101,7 @@ TEST(limits_of_groups_of_both_versions_are_found)
 		snprintf(name, sizeof(name), "sys/fs/cgroup/%speriod_us", cases[i].file);
 		if (cases[i].period)
 			put(folder, name, cases[i].period);
-		if (cgroup_least(folder, "cpu", cgroup_cores) != cases[i].cores)
+		if (cgroup_least(folder, "cpu", cgroup_quota) != cases[i].limit)
 			fail_msg("case %zu", i);
 		file_remove_folder(folder);
 	}
