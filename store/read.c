@@ -60,6 +60,11 @@ int store_last_commit(struct store *s, uint64_t *iteration, struct error *err)
 	return read_last(s, DB_LAST_COMMIT, iteration, err);
 }
 
+int store_last_scripted(struct store *s, uint64_t *iteration, struct error *err)
+{
+	return read_last(s, DB_LAST_SCRIPTED, iteration, err);
+}
+
 int store_visited(struct store *s, uint32_t path_length, bool *visited, struct error *err)
 {
 	struct db_value v[] = { db_int(path_length) };

@@ -168,6 +168,19 @@ static int check_hash(const struct run *run, struct error *err)
 			 run->options.run_dir, row->hash, row->version);
 }
 
+/* Marks the acts of --at that earlier controllers have carried out. Those of the next iteration are
+ * marked if the record has one of them: all acts of an iteration are carried out at once. */
+static int leave_done_acts(struct run *run, struct error *err)
+{
+	uint64_t last;
+	int rc = store_last_scripted(run->record.store, &last, err);
+
+	for (uint32_t i = 0; rc == 0 && i < run->options.n_acts; i++)
+		run->options.acts[i].done = run->options.acts[i].iteration <= run->committed ||
+					    run->options.acts[i].iteration <= last;
+	return rc;
+}
+
 int resume_begin(struct backups *backups, struct error *err)
 {
 	struct run *run = backups->run;
@@ -195,9 +208,9 @@ int resume_begin(struct backups *backups, struct error *err)
 		rc = load_awaited(members, err);
 	if (rc != 0)
 		return rc;
-	/* marks the acts that earlier controllers have carried out */
-	for (uint32_t i = 0; i < run->options.n_acts; i++)
-		run->options.acts[i].done = run->options.acts[i].iteration <= run->committed + 1;
+	rc = leave_done_acts(run, err);
+	if (rc != 0)
+		return rc;
 	run->training.corpus_hash = store_run_of(run->record.store)->corpus_hash;
 	run->resumed = true;
 	run->iteration = run->committed + 1;

@@ -32,6 +32,7 @@ enum { COMMITS = 4, N = RECORDED_NODES };
 
 struct taken_over {
 	char folder[64];
+	uint32_t n_acts; /* acts before the last committed iteration and those that follow it */
 	struct controller *c;
 };
 
@@ -74,6 +75,9 @@ static void begin(struct taken_over *t)
 	c->run.options.limits.gather_us = 30000000;
 	c->run.options.iterations = 100;
 	c->run.options.changed[CHANGE_ITERATIONS] = true;
+	c->run.options.n_acts = t->n_acts;
+	for (uint32_t i = 0; i < t->n_acts; i++)
+		c->run.options.acts[i].iteration = COMMITS + i;
 	c->run.supervisor = -1;
 	c->members.n = N;
 	c->members.list = calloc(N, sizeof(*c->members.list));
@@ -755,6 +759,29 @@ FIXTURE_TEST(a_plans_file_is_not_needed)
 	end(t->c);
 	begin(t);
 	assert_int_equal(t->c->run.epoch, 77);
+}
+
+/* A controller may die between a commit and the acts of the next iteration. The next controller
+ * then carries them out, but never an act twice. */
+FIXTURE_TEST(acts_that_nobody_carried_out_are_still_due)
+{
+	struct taken_over *t = *state;
+	struct store_command given = { .id = 1, .iteration = COMMITS + 1, .who = "me",
+				       .verb = "skip", .text = "", .reply = "" };
+
+	for (int i = 0; i < 3; i++) {
+		const struct scripted_act *acts;
+
+		t->n_acts = 3;
+		end(t->c);
+		begin(t);
+		acts = t->c->run.options.acts;
+		assert_true(acts[0].done);
+		assert_int_equal(acts[1].done, i == 2);
+		assert_false(acts[2].done);
+		given.who = i == 0 ? "me" : "script";
+		assert_int_equal(store_command(t->c->run.record.store, &given, NULL), 0);
+	}
 }
 
 /* The journal names every option that a resumed run may change. */
