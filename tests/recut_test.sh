@@ -91,13 +91,13 @@ paste -d' ' <(losses "$dir/never.events") <(losses "$dir/once.events") | awk '
 	{ d = ($2 - $4) / $2; if (d * d > 1e-10) bad = 1 }
 	END { exit bad || NR != 10 }' ||
 	die "other losses: $(paste -d' ' <(losses "$dir/never.events") <(losses "$dir/once.events"))"
-check_verify "$dir/once" 5
+check_verify "$dir/once" 4 # beside other load, a plan may leave out a replica that was measured as slow
 [ "$(field cuts <"$dir/verify.json")" = 1 ] || die "the stages of the demo did not change"
 
 # ---- verify without the weights with which the run began: it begins with the files of the change ----
 mv "$dir/cut" "$dir/start"
 demo from --from "$dir/start" --corpus "$dir/text" --at 5:cut:3,9
-check_verify "$dir/from" 5
+check_verify "$dir/from" 4
 rm -r "$dir/start" "$dir/from/checkpoints/00000000"
 "$sk" verify "$dir/from" >"$dir/from.out" 2>&1 && die "verify proved iterations whose weights are missing"
 grep -q '^NOT PROVED: 6 iterations' "$dir/from.out" && grep -q '^NOT recomputed: iterations 1 to 4;' "$dir/from.out" &&
