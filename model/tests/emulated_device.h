@@ -440,6 +440,8 @@ static enum { NO_PRODUCT, RECORDED_PRODUCTS, EVERY_PRODUCT } refused;
 static long flaky_products;
 /* Imitates a faulty card: products are wrong, and no failure is reported. */
 static bool wrong_products;
+/* Imitates a faulty kernel: launches of this kernel do nothing. KERNEL_COUNT: there is none. */
+static enum device_kernel omitted_kernel = KERNEL_COUNT;
 /* Library in which cuBLAS is looked up; NULL: products are plain loops. */
 static const char *cublas_file;
 static const char *emulated_name = "emulated";
@@ -733,7 +735,7 @@ static void do_op(const struct device *d, const struct op *o)
 		memset(o->to, 0, o->size);
 	if (o->kind == OP_PRODUCT)
 		do_product(&o->product);
-	if (o->kind != OP_LAUNCH)
+	if (o->kind != OP_LAUNCH || o->kernel == omitted_kernel)
 		return;
 	assert_true(o->threads <= THREADS_MOST && o->shared <= d->shared_most);
 	assert_true(o->blocks_x <= INT32_MAX && o->blocks_y <= UINT16_MAX); /* limits of a grid */
