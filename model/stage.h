@@ -63,7 +63,8 @@ struct stage_options {
 	const char *device; /* name of the device (device_name.h); NULL: "cpu" */
 	enum recompute recompute;
 	/* The stage is a standby copy: it is stepped by given gradients, hashed and copied, and
-	 * computes no microbatch. It has no gradient and no memory for passes. Passes,
+	 * computes no microbatch. It has no gradient and no memory for passes. With `sums` it can
+	 * decode and check the replicas' sum, but it adds no parts. Passes,
 	 * stage_zero_gradient and stage_gradient_squares therefore return -EINVAL, and
 	 * stage_gradient must not be called. */
 	bool only_steps;

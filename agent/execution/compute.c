@@ -245,6 +245,7 @@ static int make_copy(struct compute *c, struct job *j)
 				   .threads = c->setup.threads,
 				   .device = c->setup.device,
 				   .only_steps = true,
+				   .sums = true,
 				   .without_weights = true };
 	int rc;
 
@@ -271,6 +272,12 @@ static void put_fresh(struct stage *s, const struct job *j)
 	}
 }
 
+/* Returns the sum that the last JOB_NORM of the stage has decoded. */
+static const float *sum_of(const struct stage *s, const struct slices *slices)
+{
+	return stage_sums_on_device(s) ? stage_summed(s) : slices_staging(slices);
+}
+
 static int follow_commit(struct compute *c, struct job *j)
 {
 	int rc = 0;
@@ -278,7 +285,7 @@ static int follow_commit(struct compute *c, struct job *j)
 	if (j->follow.fresh)
 		put_fresh(c->copy, j);
 	if (j->slices)
-		rc = stage_step(c->copy, slices_staging(j->slices), j->step.scale,
+		rc = stage_step(c->copy, sum_of(c->copy, j->slices), j->step.scale,
 				&j->step.adamw, c->setup.steps_before + j->iteration);
 	if (rc)
 		return error_set(&j->err, rc, "the copy of stage %u: step: %s",
@@ -432,10 +439,10 @@ static struct pool *pool_for(struct compute *c, size_t floats)
 }
 
 /* Returns the error of a sum on the stage's device. */
-static int sum_error(struct compute *c, struct job *j, int rc)
+static int sum_error(const struct stage *s, struct job *j, int rc)
 {
-	return rc ? error_set(&j->err, rc, "stage %u: its gradient's sum: %s",
-			      stage_index(c->stage), strerror(-rc))
+	return rc ? error_set(&j->err, rc, "stage %u: its gradient's sum: %s", stage_index(s),
+			      strerror(-rc))
 		  : 0;
 }
 
@@ -447,7 +454,8 @@ static int encode_slice(struct compute *c, struct job *j, uint32_t slice, void *
 		slices_encode(j->slices, slice, to, stage_gradient(c->stage),
 			      pool_for(c, stage_parameters(c->stage)));
 	else if (slice != slices_mine(j->slices))
-		return sum_error(c, j, slices_encode_on(j->slices, slice, to, c->stage));
+		return sum_error(c->stage, j,
+				 slices_encode_on(j->slices, slice, to, c->stage));
 	return 0;
 }
 
@@ -480,7 +488,7 @@ static int add_parts(struct compute *c, struct job *j)
 	int rc = 0;
 
 	if (stage_sums_on_device(c->stage))
-		rc = sum_error(c, j, slices_sum_on(j->slices, c->stage));
+		rc = sum_error(c->stage, j, slices_sum_on(j->slices, c->stage));
 	else
 		slices_sum(j->slices, pool_for(c, stage_parameters(c->stage)));
 	if (rc)
@@ -495,10 +503,11 @@ static int add_parts(struct compute *c, struct job *j)
 
 static int find_norm(struct compute *c, struct job *j)
 {
-	size_t n = stage_parameters(j->of_copy ? c->copy : c->stage);
+	struct stage *s = j->of_copy ? c->copy : c->stage;
+	size_t n = stage_parameters(s);
 
-	if (!j->of_copy && stage_sums_on_device(c->stage))
-		return sum_error(c, j, slices_check_on(j->slices, c->stage, &j->sum_squares));
+	if (stage_sums_on_device(s))
+		return sum_error(s, j, slices_check_on(j->slices, s, &j->sum_squares));
 	slices_decode(j->slices, pool_for(c, n));
 	j->sum_squares = slices_hash(j->slices, pool_for(c, n));
 	return 0;
@@ -506,9 +515,7 @@ static int find_norm(struct compute *c, struct job *j)
 
 static int take_step(struct compute *c, struct job *j)
 {
-	const float *sum = stage_sums_on_device(c->stage) ? stage_summed(c->stage)
-							  : slices_staging(j->slices);
-	int rc = stage_step(c->stage, sum, j->step.scale, &j->step.adamw,
+	int rc = stage_step(c->stage, sum_of(c->stage, j->slices), j->step.scale, &j->step.adamw,
 			    c->setup.steps_before + j->iteration);
 
 	if (rc)

@@ -53,18 +53,22 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 				: t->logits;
 }
 
-/* Returns the floats of an array (enum stage_array) on the device. A stage with only_steps gets
- * gradients in pieces, so its gradient array has room for one piece. */
-static size_t array_size(const struct cuda_stage *s, int which)
-{
-	return which == ARRAY_GRADIENT && s->l->only_steps ? s->pieces.size : s->l->parameters;
-}
-
 /* Returns a size in bytes that suffices for an encoded activation. With the means of channels, a
  * small encoded activation may be larger than its floats. */
 static size_t encoded_most(const struct cuda_stage *s)
 {
 	return s->rows * s->l->config.dim * sizeof(float) + ALIGN;
+}
+
+/* A stage with only_steps has no gradient of its own, so the sum takes its place. */
+static void carve_sums(struct cuda_stage *s, struct carver *c)
+{
+	s->sums = (struct cuda_sums){
+		.array = s->l->only_steps ? s->array[ARRAY_GRADIENT]
+					  : carve_floats(c, s->l->parameters),
+		.part = carve_floats(c, s->l->only_steps ? 0 : s->pieces.size),
+		.bytes = carve_array(c, s->pieces.size, sizeof(float)),
+	};
 }
 
 static size_t carve_device(struct cuda_stage *s, char *base)
@@ -73,16 +77,12 @@ static size_t carve_device(struct cuda_stage *s, char *base)
 	size_t half = model_head_size(&s->l->config) / 2, n = s->l->parameters;
 
 	for (int i = 0; i < ARRAY_COUNT; i++)
-		s->array[i] = carve_floats(&c, array_size(s, i));
+		s->array[i] = carve_floats(&c, n);
 	s->t.leaves = carve_array(&c, hash_leaves(n * sizeof(float)), HASH_DIGEST);
+	if (s->l->sums)
+		carve_sums(s, &c);
 	if (s->l->only_steps)
 		return c.used;
-	if (s->l->sums)
-		s->sums = (struct cuda_sums){
-			.array = carve_floats(&c, n),
-			.part = carve_floats(&c, s->pieces.size),
-			.bytes = carve_array(&c, s->pieces.size, sizeof(float)),
-		};
 	s->rounded = s->l->bf16 ? carve_array(&c, n, sizeof(uint16_t)) : NULL;
 	for (int i = 0; i < CROSSINGS; i++) {
 		s->crossing.in[i].device = carve_array(&c, encoded_most(s), 1);
@@ -198,7 +198,7 @@ static int allocate_device(struct cuda_stage *s, struct error *err)
 	carve_host(s, host, out);
 	s->crossing.downloads = s->l->only_steps ? NULL : downloads_new(s->d, out);
 	for (int i = 0; i < ARRAY_COUNT; i++)
-		device_clear(s->d, s->array[i], array_size(s, i) * sizeof(float));
+		device_clear(s->d, s->array[i], s->l->parameters * sizeof(float));
 	return s->l->only_steps ? 0 : fill_angles(s, err);
 }
 
@@ -723,46 +723,31 @@ static int cuda_squares(void *self, double *sum)
 	return cuda_square_array(s, s->array[ARRAY_GRADIENT], s->l->parameters, sum);
 }
 
-/* Steps numbers [at, at + n), whose gradient lies at g in device memory. */
-static void step_numbers(struct cuda_stage *s, const float *g, size_t at, size_t n, float scale,
-			 const struct adamw *h, uint64_t t)
-{
-	for (size_t i = 0; i < s->l->n_tensors; i++) {
-		const struct tensor *x = &s->l->tensors[i];
-		size_t from = x->offset > at ? x->offset : at;
-		size_t end = x->offset + x->count < at + n ? x->offset + x->count : at + n;
-		struct adamw_args a = {
-			.w = s->array[ARRAY_WEIGHTS] + from,
-			.m = s->array[ARRAY_MOMENT1] + from,
-			.v = s->array[ARRAY_MOMENT2] + from,
-			.g = g + (from - at),
-			.n = end - from,
-			.f = adamw_factors(h, scale, x->dims > 1 ? h->weight_decay : 0, t),
-		};
-
-		if (from < end)
-			cuda_each(s, KERNEL_ADAMW, a.n, &a);
-	}
-}
-
-/* Copies a given sum over the stage's own gradient, piece by piece. A stage with only_steps has
- * room for one piece. */
+/* Copies a gradient in host memory over the stage's own gradient. */
 static int cuda_step(void *self, const float *gradient, float scale, const struct adamw *h,
 		     uint64_t t)
 {
 	struct cuda_stage *s = self;
-	size_t n = s->l->parameters, most = gradient ? s->pieces.size : n;
+	bool is_sum = gradient && gradient == s->sums.array;
+	const float *g = is_sum ? gradient : s->array[ARRAY_GRADIENT];
 
 	take_back(s);
-	for (size_t at = 0, part; at < n; at += part) {
-		float *own = s->array[ARRAY_GRADIENT] + (s->l->only_steps ? 0 : at);
+	if (gradient && !is_sum)
+		put_numbers(s, s->array[ARRAY_GRADIENT], gradient, s->l->parameters);
+	for (size_t i = 0; i < s->l->n_tensors; i++) {
+		const struct tensor *x = &s->l->tensors[i];
+		struct adamw_args a = {
+			.w = s->array[ARRAY_WEIGHTS] + x->offset,
+			.m = s->array[ARRAY_MOMENT1] + x->offset,
+			.v = s->array[ARRAY_MOMENT2] + x->offset,
+			.g = g + x->offset,
+			.n = x->count,
+			.f = adamw_factors(h, scale, x->dims > 1 ? h->weight_decay : 0, t),
+		};
 
-		part = n - at < most ? n - at : most;
-		if (gradient)
-			put_numbers(s, own, gradient + at, part);
-		step_numbers(s, own, at, part, scale, h, t);
+		cuda_each(s, KERNEL_ADAMW, a.n, &a);
 	}
-	round_weights(s, 0, n);
+	round_weights(s, 0, s->l->parameters);
 	return device_status(s->d);
 }
 

@@ -62,7 +62,8 @@ struct pieces {
 /* Memory for the sum of the gradient over replicas; NULL if the stage takes part in none. */
 struct cuda_sums {
 	float *array;         /* (P) the sum */
-	float *part;          /* (pieces.size) numbers of a replica's part */
+	/* (pieces.size) numbers of a replica's part; none if the stage has only_steps. */
+	float *part;
 	unsigned char *bytes; /* (pieces.size, 4) encoded numbers, as they cross the bus */
 };
 

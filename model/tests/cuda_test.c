@@ -1038,12 +1038,13 @@ TEST(states_pass_through_small_pieces)
 	pair_fini(&p);
 }
 
-/* A standby copy keeps the bits of the stage that it copies. It has no memory except for weights
- * and moments: none for bf16 weights, for a whole gradient, or for products. */
+/* A standby copy keeps the bits of the stage that it copies. It has no memory except for weights,
+ * moments and the sum: none for bf16 weights, or for products. */
 TEST(a_copy_only_steps)
 {
 	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 1, .device = "cuda:bf16",
-				   .only_steps = true, .without_weights = true };
+				   .only_steps = true, .sums = true,
+				   .without_weights = true };
 	struct adamw h = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f };
 	struct model_config c = config;
 	struct stage *copy, *cpu;
@@ -1059,7 +1060,7 @@ TEST(a_copy_only_steps)
 	assert_true(n > 1 << 20); /* so gradients come in several pieces */
 	launched_blocks[KERNEL_CAST] = 0;
 	assert_int_equal(stage_new(&copy, &c, 0, &o, &err), 0);
-	assert_true(stage_memory_bytes(copy) < (3 * n + (1 << 20)) * sizeof(float) + n / 8);
+	assert_true(stage_memory_bytes(copy) < (4 * n + (1 << 20)) * sizeof(float) + n / 8);
 	stage_copy_state(copy, cpu);
 	g = calloc(n, sizeof(*g));
 	for (uint64_t t = 1; t < 3; t++) {
