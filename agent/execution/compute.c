@@ -33,6 +33,9 @@ enum {
 	POOL_FLOATS = 1 << 20, /* sums of fewer floats take one thread */
 };
 
+/* Number of the input of measured tasks. Inputs of microbatches are counted from 1. */
+#define MEASURED_INPUT UINT64_MAX
+
 struct compute {
 	struct compute_setup setup;
 	struct stage *stage;
@@ -318,29 +321,41 @@ static void keep_minimum(const struct compute *c, double *minimum, struct pass_s
 		*minimum = s;
 }
 
-/* Times one forward pass, loss and backward pass. The input's values do not matter. The caller
- * zeroes the gradient afterwards. */
-static int measure_once(struct compute *c, float *in, float *out)
+/* Times a task. On a GPU the input of the next task arrives during the present task, and the output
+ * leaves after it, as for a microbatch. All tasks have the same input, and therefore one number. */
+static int time_task(struct compute *c, enum task_kind kind, const float *in, float *out,
+		     double *minimum)
 {
-	bool first = stage_index(c->stage) == 0;
+	bool first = stage_index(c->stage) == 0, gives = kind != TASK_BACKWARD || !first;
+	bool leaves = gives && stage_takes_encoded(c->stage);
+	struct stage_task t = { .kind = kind, .keep = true, .count = true, .in = in,
+				.in_number = MEASURED_INPUT, .next = in,
+				.next_number = MEASURED_INPUT, .leaves = leaves,
+				.out = gives && !leaves ? out : NULL };
 	struct pass_start start = pass_start();
-	float loss;
+	struct error err;
 	int rc;
 
-	if (first)
+	if (first && kind == TASK_FORWARD) {
 		corpus_batch(c->corpus, 0, 1, 0, c->setup.batch, c->tokens, c->targets);
-	rc = stage_forward(c->stage, 0, first ? c->tokens : NULL, first ? NULL : in, out, true);
-	keep_minimum(c, &c->forward_s, start);
-	if (rc == 0 && first) {
-		start = pass_start();
-		rc = stage_loss(c->stage, 0, out, c->targets, &loss, in, true);
-		keep_minimum(c, &c->loss_s, start);
+		t.in = NULL;
 	}
-	start = pass_start();
-	if (rc == 0)
-		rc = stage_backward(c->stage, 0, in, first ? NULL : out, true);
-	keep_minimum(c, &c->backward_s, start);
-	return rc;
+	if (first && kind != TASK_BACKWARD)
+		t.tokens = kind == TASK_FORWARD ? c->tokens : c->targets;
+	rc = stage_run(c->stage, &t);
+	keep_minimum(c, minimum, start);
+	return t.output ? stage_output_collect(t.output, out, &err) : rc;
+}
+
+/* Times one forward pass, loss and backward pass. The input's values do not matter. The caller
+ * zeroes the gradient afterwards. */
+static int measure_once(struct compute *c, const float *in, float *out)
+{
+	int rc = time_task(c, TASK_FORWARD, in, out, &c->forward_s);
+
+	if (rc == 0 && stage_index(c->stage) == 0)
+		rc = time_task(c, TASK_LOSS, in, out, &c->loss_s);
+	return rc ? rc : time_task(c, TASK_BACKWARD, in, out, &c->backward_s);
 }
 
 static int measure_stage(struct compute *c, struct job *j)
@@ -351,11 +366,10 @@ static int measure_stage(struct compute *c, struct job *j)
 
 	if (!c->measured)
 		c->forward_s = c->backward_s = c->loss_s = 0;
-	for (int i = 0; rc == 0 && !c->measured && i < MEASURE_TIMES; i++) {
-		for (size_t k = 0; k < n; k++)
-			in[k] = (float)((k * 7919) % 1000) * 1e-3f - 0.5f;
+	for (size_t k = 0; in && k < n; k++)
+		in[k] = (float)((k * 7919) % 1000) * 1e-3f - 0.5f;
+	for (int i = 0; rc == 0 && !c->measured && i < MEASURE_TIMES; i++)
 		rc = measure_once(c, in, out);
-	}
 	stage_release(c->stage, 0);
 	stage_zero_gradient(c->stage);
 	free(in);

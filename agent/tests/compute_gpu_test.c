@@ -116,6 +116,23 @@ TEST(test_a_copy_decodes_its_sum)
 	compute_free(c);
 }
 
+/* A measured task must not wait for its input, because tasks of microbatches do not. */
+TEST(test_measures_tasks_as_they_run)
+{
+	struct job j = { .kind = JOB_MEASURE };
+	struct compute *c = prepared();
+
+	copies_run_early = true;
+	puts_beside = 0;
+	compute_run(c, &j);
+	copies_run_early = false;
+	assert_int_equal(j.rc, 0);
+	assert_true(j.measured.forward_s > 0 && j.measured.backward_s > 0);
+	/* Each of three forward and backward passes hides the copy of the next input. */
+	assert_int_equal(puts_beside, 6);
+	compute_free(c);
+}
+
 TEST(test_hash_is_not_reported)
 {
 	struct job j = { .kind = JOB_MEASURE };
