@@ -69,6 +69,9 @@ struct stage_options {
 	 * stage_gradient must not be called. */
 	bool only_steps;
 	bool without_weights; /* the weights stay 0, because the caller sets a saved state */
+	/* All inputs and outputs are memory of stage_room, so a GPU's stage has no buffers through
+	 * which they would cross the PCI bus. */
+	bool activations_stay;
 	/* The caller sums the gradient over replicas, so a GPU's stage allocates device memory for
 	 * the sum (stage_sums_on_device). */
 	bool sums;

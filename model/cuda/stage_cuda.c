@@ -53,11 +53,11 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 				: t->logits;
 }
 
-/* Returns a size in bytes that suffices for an encoded activation. With the means of channels, a
- * small encoded activation may be larger than its floats. */
-static size_t encoded_most(const struct cuda_stage *s)
+/* Returns the size in bytes of the buffers of activations. It suffices for any format: with the
+ * means of channels, a small encoded activation may be larger than its floats. */
+static size_t crossing_bytes(const struct cuda_stage *s)
 {
-	return s->rows * s->l->config.dim * sizeof(float) + ALIGN;
+	return s->l->activations_stay ? 0 : s->rows * s->l->config.dim * sizeof(float) + ALIGN;
 }
 
 /* A stage with only_steps has no gradient of its own, so the sum takes its place. */
@@ -85,8 +85,8 @@ static size_t carve_device(struct cuda_stage *s, char *base)
 		return c.used;
 	s->rounded = s->l->bf16 ? carve_array(&c, n, sizeof(uint16_t)) : NULL;
 	for (int i = 0; i < CROSSINGS; i++) {
-		s->crossing.in[i].device = carve_array(&c, encoded_most(s), 1);
-		s->crossing.out[i] = carve_array(&c, encoded_most(s), 1);
+		s->crossing.in[i].device = carve_array(&c, crossing_bytes(s), 1);
+		s->crossing.out[i] = carve_array(&c, crossing_bytes(s), 1);
 	}
 	s->cosines = carve_floats(&c, s->l->sequence * half);
 	s->sines = carve_floats(&c, s->l->sequence * half);
@@ -152,8 +152,8 @@ static size_t carve_host(struct cuda_stage *s, char *base, unsigned char *out[CR
 	if (s->l->only_steps)
 		return c.used;
 	for (int i = 0; i < CROSSINGS; i++) {
-		s->crossing.in[i].pinned = carve_array(&c, encoded_most(s), 1);
-		out[i] = carve_array(&c, encoded_most(s), 1);
+		s->crossing.in[i].pinned = carve_array(&c, crossing_bytes(s), 1);
+		out[i] = carve_array(&c, crossing_bytes(s), 1);
 	}
 	s->host_losses = carve_floats(&c, s->rows);
 	s->host_tokens = carve_array(&c, last * (s->rows + 1), sizeof(int32_t));

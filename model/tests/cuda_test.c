@@ -1138,6 +1138,27 @@ TEST(a_stage_needs_little_memory_of_the_machine)
 	device_free_bytes = UINT64_MAX;
 }
 
+/* A trainer keeps activations on the device, so its stages have none of the four buffers through
+ * which an agent's activations cross the bus, neither on the device nor in pinned memory. */
+TEST(a_trainer_has_no_buffers_for_copies)
+{
+	struct hyperparameters hyper = { .adamw = { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f } };
+	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 64, .device = "cuda" };
+	size_t buffers = 4 * 64 * config.dim * sizeof(float);
+	struct stage *alone;
+	const struct stage *of_trainer;
+	struct trainer *t;
+	struct error err;
+
+	assert_int_equal(stage_new(&alone, &config, 1, &o, &err), 0);
+	assert_int_equal(trainer_new(&t, &config, &hyper, &o, &err), 0);
+	of_trainer = trainer_stages(t)[1];
+	assert_true(stage_memory_bytes(of_trainer) + buffers <= stage_memory_bytes(alone));
+	assert_true(stage_host_bytes(of_trainer) + buffers <= stage_host_bytes(alone));
+	trainer_free(t);
+	stage_free(alone);
+}
+
 /* Memory for activations (cuda_room) is refused if it would use up the reserve for code and graphs.
  * Rounding an activation needs no further memory. */
 TEST(activations_leave_the_reserve)
