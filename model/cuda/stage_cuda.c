@@ -215,12 +215,18 @@ static int check_heads(const struct stage_layout *l, struct error *err)
 	return 0;
 }
 
-/* Checks that the attention kernel for gradients of keys and values can run, because this kernel
- * needs more shared memory than the others. */
+/* Checks that the kernel of a norm's backward pass can run, and the attention kernel for gradients
+ * of keys and values. Other kernels need less shared memory than one of these. */
 static int check_shared(const struct cuda_stage *s, struct error *err)
 {
+	size_t norm = cuda_norm_shared(s), most = device_shared_most(s->d);
 	struct attention_launch l;
 
+	if (norm > most)
+		return error_set(err, -EINVAL,
+				 "dim %u: a block needs %zu KiB of shared memory, this GPU has %zu",
+				 s->l->config.dim, norm * sizeof(float) >> 10,
+				 most * sizeof(float) >> 10);
 	if (attention_launch_of(&l, s->d, KERNEL_ATTENTION_DKV, s->l->bf16,
 				model_head_size(&s->l->config)))
 		return 0;
@@ -228,7 +234,7 @@ static int check_shared(const struct cuda_stage *s, struct error *err)
 		err, -EINVAL,
 		"head size %u%s: a block needs %zu KiB of shared memory, this GPU has %zu",
 		model_head_size(&s->l->config), s->l->bf16 ? " in bf16" : "",
-		l.shared * sizeof(float) >> 10, device_shared_most(s->d) * sizeof(float) >> 10);
+		l.shared * sizeof(float) >> 10, most * sizeof(float) >> 10);
 }
 
 /* Returns how many rows of logits are computed at a time. If all rows fit into LOGITS_MOST, this is

@@ -196,6 +196,8 @@ size_t attention_group(const struct device *d, enum device_kernel kernel, size_t
 /* Public for tests, which compare each kernel with plain loops. */
 void attention_start(struct device *d, enum device_kernel kernel, bool bf16, size_t batch,
 		     const struct attention_args *a);
+/* Returns the floats of shared memory of a block of a norm's backward pass. */
+size_t cuda_norm_shared(const struct cuda_stage *s);
 /* Launches one block of ROW_THREADS for each row. */
 void cuda_rows(struct cuda_stage *s, enum device_kernel kernel, size_t rows, const void *args);
 /* Launches one thread for each of n numbers. */

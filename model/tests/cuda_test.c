@@ -1233,6 +1233,9 @@ TEST(failures_are_reported)
 	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &err), -22);
 	assert_non_null(
 		strstr(err.text, "a block needs 11 KiB of shared memory, this GPU has 3"));
+	shared_most = ROW_THREADS + config.dim - 1; /* a column of a norm does not fit */
+	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &err), -22);
+	assert_non_null(strstr(err.text, "dim 24: a block needs"));
 	shared_most = SHARED_MOST;
 	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &err), 0);
 	assert_string_equal(backend_cuda.failure(gpu), "");
