@@ -1296,19 +1296,24 @@ TEST(a_stage_without_weights_is_zero)
 	stage_free(s);
 }
 
-/* The text of a device distinguishes two versions of the CUDA toolkit on one card, even if the
- * card's name is as long as a name can be. */
+/* The text of a device distinguishes versions, tables and options, even if the card's name is very
+ * long and all numbers have the most digits. */
 TEST(a_devices_text_is_whole)
 {
 	struct stage_device d;
 	struct error err;
 
-	emulated_name = "RTX PRO 6000 Blackwell Max-Q Workstation Edition 188 SMs "
-			"nvcc 13.0.88 cuBLAS 130100";
+	emulated_name = "RTX PRO 6000 Blackwell Max-Q Workstation Edition";
+	emulated_versions = " 188 SMs nvcc 13.0.100 PTX 13.0 cuBLAS 130100 table 1a2b3c4d";
+	setenv("SKIPPIPE_GPU_TRY", "logits", 1);
 	assert_int_equal(stage_device(&d, "cuda:bf16", &err), 0);
 	assert_non_null(strstr(d.text, "cuda:0:bf16 sm_00 RTX PRO 6000"));
-	assert_non_null(strstr(d.text, " cuBLAS 130100"));
+	assert_non_null(strstr(d.text, " cuBLAS 130100 table 1a2b3c4d logits"));
+	/* cuda:15 and sm_120 have a digit more each. */
+	assert_true(strlen(d.text) + 2 < sizeof(d.text));
+	unsetenv("SKIPPIPE_GPU_TRY");
 	emulated_name = "emulated";
+	emulated_versions = "";
 }
 
 /* The machine has a driver but no toolkit, or a library of another version that lacks a

@@ -444,7 +444,7 @@ static bool wrong_products;
 static enum device_kernel omitted_kernel = KERNEL_COUNT;
 /* Library in which cuBLAS is looked up; NULL: products are plain loops. */
 static const char *cublas_file;
-static const char *emulated_name = "emulated";
+static const char *emulated_name = "emulated", *emulated_versions = "";
 static size_t shared_most = SHARED_MOST;
 /* Shared memory of all blocks on a multiprocessor. */
 static size_t multiprocessor_shared = SHARED_MOST;
@@ -503,7 +503,8 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 {
 	if (number != 0)
 		return error_set(err, -22, "there is 1");
-	snprintf(text, size, "sm_00 %s", emulated_name);
+	snprintf(text, size, "sm_00 %.*s%s", (int)DEVICE_CARD_MOST, emulated_name,
+		 emulated_versions);
 	*free_bytes = device_free_bytes;
 	return look_for_cublas(number, err);
 }
