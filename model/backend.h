@@ -33,6 +33,7 @@ struct stage_layout {
 	enum recompute recompute;
 	bool only_steps;               /* the stage has no gradient and runs no passes */
 	bool sums;                     /* the gradient is summed over replicas */
+	bool activations_stay;         /* inputs and outputs are memory of stage_room */
 	/* Limit of the stage's memory on the machine, bytes; 0: the free memory. */
 	size_t memory_bytes;
 	uint32_t n_layers;             /* number of layers of this stage */

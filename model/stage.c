@@ -106,6 +106,7 @@ static int lay_out(struct stage *s, const struct model_config *c, uint32_t index
 		.recompute = o->recompute,
 		.only_steps = o->only_steps,
 		.sums = o->sums,
+		.activations_stay = o->activations_stay,
 		.memory_bytes = o->memory_bytes,
 		.n_layers = model_layer_count(c, index),
 		.parameters = tensor_table_parameters(&s->table, index),

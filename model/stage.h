@@ -63,11 +63,15 @@ struct stage_options {
 	const char *device; /* name of the device (device_name.h); NULL: "cpu" */
 	enum recompute recompute;
 	/* The stage is a standby copy: it is stepped by given gradients, hashed and copied, and
-	 * computes no microbatch. It has no gradient and no memory for passes. Passes,
+	 * computes no microbatch. It has no gradient and no memory for passes. With `sums` it can
+	 * decode and check the replicas' sum, but it adds no parts. Passes,
 	 * stage_zero_gradient and stage_gradient_squares therefore return -EINVAL, and
 	 * stage_gradient must not be called. */
 	bool only_steps;
 	bool without_weights; /* the weights stay 0, because the caller sets a saved state */
+	/* All inputs and outputs are memory of stage_room, so a GPU's stage has no buffers through
+	 * which they would cross the PCI bus. */
+	bool activations_stay;
 	/* The caller sums the gradient over replicas, so a GPU's stage allocates device memory for
 	 * the sum (stage_sums_on_device). */
 	bool sums;

@@ -66,6 +66,7 @@ static int new_at_level(struct trainer **out, const struct model_config *c,
 		return rc;
 	t = alloc_new(sizeof(*t));
 	one.slots = 1;
+	one.activations_stay = true;
 	t->hyper = *r;
 	t->n = c->n_stages;
 	t->stages = alloc_array(t->n, sizeof(struct stage *));

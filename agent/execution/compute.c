@@ -33,6 +33,9 @@ enum {
 	POOL_FLOATS = 1 << 20, /* sums of fewer floats take one thread */
 };
 
+/* Number of the input of measured tasks. Inputs of microbatches are counted from 1. */
+#define MEASURED_INPUT UINT64_MAX
+
 struct compute {
 	struct compute_setup setup;
 	struct stage *stage;
@@ -245,6 +248,7 @@ static int make_copy(struct compute *c, struct job *j)
 				   .threads = c->setup.threads,
 				   .device = c->setup.device,
 				   .only_steps = true,
+				   .sums = true,
 				   .without_weights = true };
 	int rc;
 
@@ -271,6 +275,12 @@ static void put_fresh(struct stage *s, const struct job *j)
 	}
 }
 
+/* Returns the sum that the last JOB_NORM of the stage has decoded. */
+static const float *sum_of(const struct stage *s, const struct slices *slices)
+{
+	return stage_sums_on_device(s) ? stage_summed(s) : slices_staging(slices);
+}
+
 static int follow_commit(struct compute *c, struct job *j)
 {
 	int rc = 0;
@@ -278,7 +288,7 @@ static int follow_commit(struct compute *c, struct job *j)
 	if (j->follow.fresh)
 		put_fresh(c->copy, j);
 	if (j->slices)
-		rc = stage_step(c->copy, slices_staging(j->slices), j->step.scale,
+		rc = stage_step(c->copy, sum_of(c->copy, j->slices), j->step.scale,
 				&j->step.adamw, c->setup.steps_before + j->iteration);
 	if (rc)
 		return error_set(&j->err, rc, "the copy of stage %u: step: %s",
@@ -311,29 +321,41 @@ static void keep_minimum(const struct compute *c, double *minimum, struct pass_s
 		*minimum = s;
 }
 
-/* Times one forward pass, loss and backward pass. The input's values do not matter. The caller
- * zeroes the gradient afterwards. */
-static int measure_once(struct compute *c, float *in, float *out)
+/* Times a task. On a GPU the input of the next task arrives during the present task, and the output
+ * leaves after it, as for a microbatch. All tasks have the same input, and therefore one number. */
+static int time_task(struct compute *c, enum task_kind kind, const float *in, float *out,
+		     double *minimum)
 {
-	bool first = stage_index(c->stage) == 0;
+	bool first = stage_index(c->stage) == 0, gives = kind != TASK_BACKWARD || !first;
+	bool leaves = gives && stage_takes_encoded(c->stage);
+	struct stage_task t = { .kind = kind, .keep = true, .count = true, .in = in,
+				.in_number = MEASURED_INPUT, .next = in,
+				.next_number = MEASURED_INPUT, .leaves = leaves,
+				.out = gives && !leaves ? out : NULL };
 	struct pass_start start = pass_start();
-	float loss;
+	struct error err;
 	int rc;
 
-	if (first)
+	if (first && kind == TASK_FORWARD) {
 		corpus_batch(c->corpus, 0, 1, 0, c->setup.batch, c->tokens, c->targets);
-	rc = stage_forward(c->stage, 0, first ? c->tokens : NULL, first ? NULL : in, out, true);
-	keep_minimum(c, &c->forward_s, start);
-	if (rc == 0 && first) {
-		start = pass_start();
-		rc = stage_loss(c->stage, 0, out, c->targets, &loss, in, true);
-		keep_minimum(c, &c->loss_s, start);
+		t.in = NULL;
 	}
-	start = pass_start();
-	if (rc == 0)
-		rc = stage_backward(c->stage, 0, in, first ? NULL : out, true);
-	keep_minimum(c, &c->backward_s, start);
-	return rc;
+	if (first && kind != TASK_BACKWARD)
+		t.tokens = kind == TASK_FORWARD ? c->tokens : c->targets;
+	rc = stage_run(c->stage, &t);
+	keep_minimum(c, minimum, start);
+	return t.output ? stage_output_collect(t.output, out, &err) : rc;
+}
+
+/* Times one forward pass, loss and backward pass. The input's values do not matter. The caller
+ * zeroes the gradient afterwards. */
+static int measure_once(struct compute *c, const float *in, float *out)
+{
+	int rc = time_task(c, TASK_FORWARD, in, out, &c->forward_s);
+
+	if (rc == 0 && stage_index(c->stage) == 0)
+		rc = time_task(c, TASK_LOSS, in, out, &c->loss_s);
+	return rc ? rc : time_task(c, TASK_BACKWARD, in, out, &c->backward_s);
 }
 
 static int measure_stage(struct compute *c, struct job *j)
@@ -344,11 +366,10 @@ static int measure_stage(struct compute *c, struct job *j)
 
 	if (!c->measured)
 		c->forward_s = c->backward_s = c->loss_s = 0;
-	for (int i = 0; rc == 0 && !c->measured && i < MEASURE_TIMES; i++) {
-		for (size_t k = 0; k < n; k++)
-			in[k] = (float)((k * 7919) % 1000) * 1e-3f - 0.5f;
+	for (size_t k = 0; in && k < n; k++)
+		in[k] = (float)((k * 7919) % 1000) * 1e-3f - 0.5f;
+	for (int i = 0; rc == 0 && !c->measured && i < MEASURE_TIMES; i++)
 		rc = measure_once(c, in, out);
-	}
 	stage_release(c->stage, 0);
 	stage_zero_gradient(c->stage);
 	free(in);
@@ -432,10 +453,10 @@ static struct pool *pool_for(struct compute *c, size_t floats)
 }
 
 /* Returns the error of a sum on the stage's device. */
-static int sum_error(struct compute *c, struct job *j, int rc)
+static int sum_error(const struct stage *s, struct job *j, int rc)
 {
-	return rc ? error_set(&j->err, rc, "stage %u: its gradient's sum: %s",
-			      stage_index(c->stage), strerror(-rc))
+	return rc ? error_set(&j->err, rc, "stage %u: its gradient's sum: %s", stage_index(s),
+			      strerror(-rc))
 		  : 0;
 }
 
@@ -447,7 +468,8 @@ static int encode_slice(struct compute *c, struct job *j, uint32_t slice, void *
 		slices_encode(j->slices, slice, to, stage_gradient(c->stage),
 			      pool_for(c, stage_parameters(c->stage)));
 	else if (slice != slices_mine(j->slices))
-		return sum_error(c, j, slices_encode_on(j->slices, slice, to, c->stage));
+		return sum_error(c->stage, j,
+				 slices_encode_on(j->slices, slice, to, c->stage));
 	return 0;
 }
 
@@ -480,7 +502,7 @@ static int add_parts(struct compute *c, struct job *j)
 	int rc = 0;
 
 	if (stage_sums_on_device(c->stage))
-		rc = sum_error(c, j, slices_sum_on(j->slices, c->stage));
+		rc = sum_error(c->stage, j, slices_sum_on(j->slices, c->stage));
 	else
 		slices_sum(j->slices, pool_for(c, stage_parameters(c->stage)));
 	if (rc)
@@ -495,10 +517,11 @@ static int add_parts(struct compute *c, struct job *j)
 
 static int find_norm(struct compute *c, struct job *j)
 {
-	size_t n = stage_parameters(j->of_copy ? c->copy : c->stage);
+	struct stage *s = j->of_copy ? c->copy : c->stage;
+	size_t n = stage_parameters(s);
 
-	if (!j->of_copy && stage_sums_on_device(c->stage))
-		return sum_error(c, j, slices_check_on(j->slices, c->stage, &j->sum_squares));
+	if (stage_sums_on_device(s))
+		return sum_error(s, j, slices_check_on(j->slices, s, &j->sum_squares));
 	slices_decode(j->slices, pool_for(c, n));
 	j->sum_squares = slices_hash(j->slices, pool_for(c, n));
 	return 0;
@@ -506,9 +529,7 @@ static int find_norm(struct compute *c, struct job *j)
 
 static int take_step(struct compute *c, struct job *j)
 {
-	const float *sum = stage_sums_on_device(c->stage) ? stage_summed(c->stage)
-							  : slices_staging(j->slices);
-	int rc = stage_step(c->stage, sum, j->step.scale, &j->step.adamw,
+	int rc = stage_step(c->stage, sum_of(c->stage, j->slices), j->step.scale, &j->step.adamw,
 			    c->setup.steps_before + j->iteration);
 
 	if (rc)

@@ -76,6 +76,63 @@ TEST(test_sum_is_not_sent)
 	fail_in_sum(JOB_NORM, 1);
 }
 
+/* The sum of a standby copy crosses the bus once and encoded: to be decoded and checked. The step
+ * then needs nothing from the machine's memory. */
+TEST(test_a_copy_decodes_its_sum)
+{
+	static const uint16_t nodes[] = { 0, 1 };
+	const size_t start = 0;
+	const struct sum_codec q4 = { .format = FORMAT_Q4, .starts = &start, .n = 1 };
+	struct job keep = { .kind = JOB_KEEP, .prepare = { .stage = 1 } };
+	struct job norm = { .kind = JOB_NORM, .of_copy = true }, follow = { .kind = JOB_FOLLOW };
+	struct compute *c = prepared();
+	size_t bytes = 0, before;
+	void *sum;
+
+	compute_run(c, &keep);
+	assert_int_equal(keep.rc, 0);
+	assert_int_equal(slices_watch(&norm.slices, 1, 0, nodes, 2, parameters, &q4), 0);
+	for (uint16_t i = 0; i < 2; i++) {
+		sum = calloc(1, slices_bytes(norm.slices, i));
+		assert_int_equal(slices_put_sum(norm.slices, i, i, 0, sum,
+						slices_bytes(norm.slices, i)), 0);
+		free(sum);
+		bytes += slices_bytes(norm.slices, i);
+	}
+	before = bytes_put;
+	compute_run(c, &norm);
+	assert_int_equal(norm.rc, 0);
+	assert_int_equal(bytes_put - before, bytes);
+	follow.slices = norm.slices;
+	follow.iteration = 1;
+	compute_run(c, &follow);
+	assert_int_equal(follow.rc, 0);
+	assert_int_equal(bytes_put - before, bytes);
+	fail_at_wait = true;
+	compute_run(c, &norm);
+	fail_at_wait = false;
+	assert_int_equal(norm.rc, -EIO);
+	slices_free(norm.slices);
+	compute_free(c);
+}
+
+/* A measured task must not wait for its input, because tasks of microbatches do not. */
+TEST(test_measures_tasks_as_they_run)
+{
+	struct job j = { .kind = JOB_MEASURE };
+	struct compute *c = prepared();
+
+	copies_run_early = true;
+	puts_beside = 0;
+	compute_run(c, &j);
+	copies_run_early = false;
+	assert_int_equal(j.rc, 0);
+	assert_true(j.measured.forward_s > 0 && j.measured.backward_s > 0);
+	/* Each of three forward and backward passes hides the copy of the next input. */
+	assert_int_equal(puts_beside, 6);
+	compute_free(c);
+}
+
 TEST(test_hash_is_not_reported)
 {
 	struct job j = { .kind = JOB_MEASURE };

@@ -26,6 +26,7 @@ struct sum {
 	size_t floats;
 	float *gradients[REPLICAS_MOST];
 	struct slices *slices[REPLICAS_MOST];
+	struct slices *of_copy; /* the slices that a standby copy of the stage receives */
 	struct stage *gpu;
 };
 
@@ -34,15 +35,20 @@ struct result {
 	double squares;
 };
 
-static struct stage *stage_of(const struct sum *x, const char *device)
+static struct stage *make_stage(const struct sum *x, const char *device, bool only_steps)
 {
 	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 1, .seed = 3,
-				   .device = device, .sums = true };
+				   .device = device, .only_steps = only_steps, .sums = true };
 	struct stage *s = NULL;
 	struct error err = { "" };
 
 	assert_int_equal(stage_new(&s, &x->config, 0, &o, &err), 0);
 	return s;
+}
+
+static struct stage *stage_of(const struct sum *x, const char *device)
+{
+	return make_stage(x, device, false);
 }
 
 static void send_part(struct sum *x, uint16_t from, uint32_t to)
@@ -76,6 +82,8 @@ static void add_slice(struct sum *x, uint16_t k)
 	else
 		slices_sum(r, NULL);
 	slices_summed(r);
+	assert_int_equal(slices_put_sum(x->of_copy, k, k, 0, slices_own_sum(r), slices_bytes(r, k)),
+			 0);
 	for (uint16_t i = 0; i < x->n; i++)
 		if (i != k)
 			assert_int_equal(slices_put_sum(x->slices[i], k, k, 0, slices_own_sum(r),
@@ -151,8 +159,28 @@ static void check_bytes(const struct sum *x, uint16_t k, size_t put, size_t got)
 	assert_int_equal(got, others + slices_bytes(r, k) + digests_of(x));
 }
 
-/* Makes the sum with replica `on_gpu` on a GPU. All replicas must have the same result, which is
- * returned. */
+/* Checks a standby copy on a GPU. It must have the replicas' result, and each slice must cross the
+ * bus once, encoded. */
+static void check_copy(const struct sum *x, const struct result *expected)
+{
+	struct stage *copy = make_stage(x, "cuda", true);
+	size_t put = bytes_put, got = bytes_got, bytes = 0;
+	struct result out;
+
+	for (uint32_t j = 0; j < x->n; j++)
+		bytes += slices_bytes(x->of_copy, j);
+	assert_int_equal(slices_check_on(x->of_copy, copy, &out.squares), 0);
+	assert_int_equal(stage_step(copy, stage_summed(copy), 0.5f, &adamw, 1), 0);
+	assert_int_equal(bytes_put - put, bytes);
+	assert_int_equal(bytes_got - got, digests_of(x));
+	keep_hashes(x, x->of_copy, &out);
+	out.weights = stage_hash(copy);
+	compare(x, &out, expected);
+	stage_free(copy);
+}
+
+/* Makes the sum with replica `on_gpu` on a GPU. All replicas and a standby copy must have the same
+ * result, which is returned. */
 static struct result make_sum(struct sum *x, int on_gpu)
 {
 	static const uint16_t nodes[] = { 0, 1, 2 };
@@ -170,6 +198,7 @@ static struct result make_sum(struct sum *x, int on_gpu)
 		assert_int_equal(slices_new(&x->slices[i], 1, 0, nodes, x->n, i, x->floats,
 					    &x->codec),
 				 0);
+	assert_int_equal(slices_watch(&x->of_copy, 1, 0, nodes, x->n, x->floats, &x->codec), 0);
 	put = bytes_put;
 	got = bytes_got;
 	for (uint16_t i = 0; i < x->n; i++)
@@ -192,8 +221,11 @@ static struct result make_sum(struct sum *x, int on_gpu)
 		other = finish(x, i);
 		compare(x, &other, &first);
 	}
+	if (!x->gpu)
+		check_copy(x, &first);
 	for (uint16_t i = 0; i < x->n; i++)
 		slices_free(x->slices[i]);
+	slices_free(x->of_copy);
 	stage_free(x->gpu);
 	return first;
 }

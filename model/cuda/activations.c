@@ -3,6 +3,7 @@
  * decodes and encodes to the same bits as model/codec/codec.h. */
 #include "model/cuda/stage_cuda.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -68,6 +69,7 @@ static void put_ahead(struct cuda_stage *s, int buffer, const void *from, size_t
 {
 	struct arrival *in = &s->crossing.in[buffer];
 
+	assert(!s->l->activations_stay);
 	memcpy(in->pinned, from, bytes);
 	device_put_beside(s->d, in->device, in->pinned, bytes);
 }
@@ -115,6 +117,7 @@ static void put_next(struct cuda_stage *s, const struct stage_task *t)
  * buffer to pinned memory while the device computes. */
 static void get_beside(struct cuda_stage *s, const struct codec *c, int buffer, float *from)
 {
+	assert(!s->l->activations_stay);
 	downloads_clear(s->crossing.downloads, buffer);
 	cuda_encode(s, c, s->crossing.out[buffer], from, activation(s));
 	device_order(s->d, STREAM_COMPUTE, STREAM_GET);

@@ -364,8 +364,8 @@ static void name_card(char *out, size_t size, const struct cudaDeviceProp *p, co
 
 	if (strncmp(name, "NVIDIA ", 7) == 0)
 		name += 7;
-	snprintf(out, size, "sm_%d%d %s %d SMs%s cuBLAS %zu", p->major, p->minor, name,
-		 p->multiProcessorCount, between, products_version());
+	snprintf(out, size, "sm_%d%d %.*s %d SMs%s cuBLAS %zu", p->major, p->minor,
+		 (int)DEVICE_CARD_MOST, name, p->multiProcessorCount, between, products_version());
 }
 
 /* Prepares the device for use. card: name_card's text; NULL: the caller makes no products. On a

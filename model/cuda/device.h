@@ -21,6 +21,9 @@ struct device; /* opaque */
 
 /* Returns the number of GPUs. Returns 0 also if the driver cannot count them. */
 uint32_t device_count(void);
+/* Longest name of a card in its description; a longer name is cut. With the longest versions, a
+ * table's hash and all options, the description then fits into a message (STAGE_DEVICE_SIZE). */
+enum { DEVICE_CARD_MOST = 40 };
 /* Describes a GPU by everything that the bits of its results depend on (architecture, name,
  * multiprocessors, compiler, cuBLASLt), and gives its free memory. Errors as for device_open,
  * except for errors that only occur when the GPU is used. */

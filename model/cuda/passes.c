@@ -16,6 +16,12 @@ void cuda_each(struct cuda_stage *s, enum device_kernel kernel, size_t n, const 
 		      ROW_THREADS, ROW_THREADS, args);
 }
 
+/* A block sums each of its columns in shared memory. */
+size_t cuda_norm_shared(const struct cuda_stage *s)
+{
+	return ROW_THREADS + s->l->config.dim;
+}
+
 /* Returns the weights at this offset in the type that products read. */
 static const real *factor_at(const struct cuda_stage *s, size_t offset)
 {
@@ -52,7 +58,7 @@ static void norm_backward(struct cuda_stage *s, struct norm_backward_args a, siz
 	a.rows = (unsigned)rows;
 	a.n = (unsigned)n;
 	device_launch(s->d, KERNEL_NORM_BACKWARD, s->l->bf16, blocks, 1, ROW_THREADS,
-		      ROW_THREADS + n, &a);
+		      cuda_norm_shared(s), &a);
 	if (count)
 		device_launch(s->d, KERNEL_NORM_SUM, s->l->bf16, (n + COLUMNS - 1) / COLUMNS, 1,
 			      COLUMNS * GROUPS, COLUMNS * GROUPS, &sum);

@@ -53,18 +53,22 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 				: t->logits;
 }
 
-/* Returns the floats of an array (enum stage_array) on the device. A stage with only_steps gets
- * gradients in pieces, so its gradient array has room for one piece. */
-static size_t array_size(const struct cuda_stage *s, int which)
+/* Returns the size in bytes of the buffers of activations. It suffices for any format: with the
+ * means of channels, a small encoded activation may be larger than its floats. */
+static size_t crossing_bytes(const struct cuda_stage *s)
 {
-	return which == ARRAY_GRADIENT && s->l->only_steps ? s->pieces.size : s->l->parameters;
+	return s->l->activations_stay ? 0 : s->rows * s->l->config.dim * sizeof(float) + ALIGN;
 }
 
-/* Returns a size in bytes that suffices for an encoded activation. With the means of channels, a
- * small encoded activation may be larger than its floats. */
-static size_t encoded_most(const struct cuda_stage *s)
+/* A stage with only_steps has no gradient of its own, so the sum takes its place. */
+static void carve_sums(struct cuda_stage *s, struct carver *c)
 {
-	return s->rows * s->l->config.dim * sizeof(float) + ALIGN;
+	s->sums = (struct cuda_sums){
+		.array = s->l->only_steps ? s->array[ARRAY_GRADIENT]
+					  : carve_floats(c, s->l->parameters),
+		.part = carve_floats(c, s->l->only_steps ? 0 : s->pieces.size),
+		.bytes = carve_array(c, s->pieces.size, sizeof(float)),
+	};
 }
 
 static size_t carve_device(struct cuda_stage *s, char *base)
@@ -73,20 +77,16 @@ static size_t carve_device(struct cuda_stage *s, char *base)
 	size_t half = model_head_size(&s->l->config) / 2, n = s->l->parameters;
 
 	for (int i = 0; i < ARRAY_COUNT; i++)
-		s->array[i] = carve_floats(&c, array_size(s, i));
+		s->array[i] = carve_floats(&c, n);
 	s->t.leaves = carve_array(&c, hash_leaves(n * sizeof(float)), HASH_DIGEST);
+	if (s->l->sums)
+		carve_sums(s, &c);
 	if (s->l->only_steps)
 		return c.used;
-	if (s->l->sums)
-		s->sums = (struct cuda_sums){
-			.array = carve_floats(&c, n),
-			.part = carve_floats(&c, s->pieces.size),
-			.bytes = carve_array(&c, s->pieces.size, sizeof(float)),
-		};
 	s->rounded = s->l->bf16 ? carve_array(&c, n, sizeof(uint16_t)) : NULL;
 	for (int i = 0; i < CROSSINGS; i++) {
-		s->crossing.in[i].device = carve_array(&c, encoded_most(s), 1);
-		s->crossing.out[i] = carve_array(&c, encoded_most(s), 1);
+		s->crossing.in[i].device = carve_array(&c, crossing_bytes(s), 1);
+		s->crossing.out[i] = carve_array(&c, crossing_bytes(s), 1);
 	}
 	s->cosines = carve_floats(&c, s->l->sequence * half);
 	s->sines = carve_floats(&c, s->l->sequence * half);
@@ -152,8 +152,8 @@ static size_t carve_host(struct cuda_stage *s, char *base, unsigned char *out[CR
 	if (s->l->only_steps)
 		return c.used;
 	for (int i = 0; i < CROSSINGS; i++) {
-		s->crossing.in[i].pinned = carve_array(&c, encoded_most(s), 1);
-		out[i] = carve_array(&c, encoded_most(s), 1);
+		s->crossing.in[i].pinned = carve_array(&c, crossing_bytes(s), 1);
+		out[i] = carve_array(&c, crossing_bytes(s), 1);
 	}
 	s->host_losses = carve_floats(&c, s->rows);
 	s->host_tokens = carve_array(&c, last * (s->rows + 1), sizeof(int32_t));
@@ -198,7 +198,7 @@ static int allocate_device(struct cuda_stage *s, struct error *err)
 	carve_host(s, host, out);
 	s->crossing.downloads = s->l->only_steps ? NULL : downloads_new(s->d, out);
 	for (int i = 0; i < ARRAY_COUNT; i++)
-		device_clear(s->d, s->array[i], array_size(s, i) * sizeof(float));
+		device_clear(s->d, s->array[i], s->l->parameters * sizeof(float));
 	return s->l->only_steps ? 0 : fill_angles(s, err);
 }
 
@@ -215,12 +215,18 @@ static int check_heads(const struct stage_layout *l, struct error *err)
 	return 0;
 }
 
-/* Checks that the attention kernel for gradients of keys and values can run, because this kernel
- * needs more shared memory than the others. */
+/* Checks that the kernel of a norm's backward pass can run, and the attention kernel for gradients
+ * of keys and values. Other kernels need less shared memory than one of these. */
 static int check_shared(const struct cuda_stage *s, struct error *err)
 {
+	size_t norm = cuda_norm_shared(s), most = device_shared_most(s->d);
 	struct attention_launch l;
 
+	if (norm > most)
+		return error_set(err, -EINVAL,
+				 "dim %u: a block needs %zu KiB of shared memory, this GPU has %zu",
+				 s->l->config.dim, norm * sizeof(float) >> 10,
+				 most * sizeof(float) >> 10);
 	if (attention_launch_of(&l, s->d, KERNEL_ATTENTION_DKV, s->l->bf16,
 				model_head_size(&s->l->config)))
 		return 0;
@@ -228,7 +234,7 @@ static int check_shared(const struct cuda_stage *s, struct error *err)
 		err, -EINVAL,
 		"head size %u%s: a block needs %zu KiB of shared memory, this GPU has %zu",
 		model_head_size(&s->l->config), s->l->bf16 ? " in bf16" : "",
-		l.shared * sizeof(float) >> 10, device_shared_most(s->d) * sizeof(float) >> 10);
+		l.shared * sizeof(float) >> 10, most * sizeof(float) >> 10);
 }
 
 /* Returns how many rows of logits are computed at a time. If all rows fit into LOGITS_MOST, this is
@@ -723,46 +729,31 @@ static int cuda_squares(void *self, double *sum)
 	return cuda_square_array(s, s->array[ARRAY_GRADIENT], s->l->parameters, sum);
 }
 
-/* Steps numbers [at, at + n), whose gradient lies at g in device memory. */
-static void step_numbers(struct cuda_stage *s, const float *g, size_t at, size_t n, float scale,
-			 const struct adamw *h, uint64_t t)
-{
-	for (size_t i = 0; i < s->l->n_tensors; i++) {
-		const struct tensor *x = &s->l->tensors[i];
-		size_t from = x->offset > at ? x->offset : at;
-		size_t end = x->offset + x->count < at + n ? x->offset + x->count : at + n;
-		struct adamw_args a = {
-			.w = s->array[ARRAY_WEIGHTS] + from,
-			.m = s->array[ARRAY_MOMENT1] + from,
-			.v = s->array[ARRAY_MOMENT2] + from,
-			.g = g + (from - at),
-			.n = end - from,
-			.f = adamw_factors(h, scale, x->dims > 1 ? h->weight_decay : 0, t),
-		};
-
-		if (from < end)
-			cuda_each(s, KERNEL_ADAMW, a.n, &a);
-	}
-}
-
-/* Copies a given sum over the stage's own gradient, piece by piece. A stage with only_steps has
- * room for one piece. */
+/* Copies a gradient in host memory over the stage's own gradient. */
 static int cuda_step(void *self, const float *gradient, float scale, const struct adamw *h,
 		     uint64_t t)
 {
 	struct cuda_stage *s = self;
-	size_t n = s->l->parameters, most = gradient ? s->pieces.size : n;
+	bool is_sum = gradient && gradient == s->sums.array;
+	const float *g = is_sum ? gradient : s->array[ARRAY_GRADIENT];
 
 	take_back(s);
-	for (size_t at = 0, part; at < n; at += part) {
-		float *own = s->array[ARRAY_GRADIENT] + (s->l->only_steps ? 0 : at);
+	if (gradient && !is_sum)
+		put_numbers(s, s->array[ARRAY_GRADIENT], gradient, s->l->parameters);
+	for (size_t i = 0; i < s->l->n_tensors; i++) {
+		const struct tensor *x = &s->l->tensors[i];
+		struct adamw_args a = {
+			.w = s->array[ARRAY_WEIGHTS] + x->offset,
+			.m = s->array[ARRAY_MOMENT1] + x->offset,
+			.v = s->array[ARRAY_MOMENT2] + x->offset,
+			.g = g + x->offset,
+			.n = x->count,
+			.f = adamw_factors(h, scale, x->dims > 1 ? h->weight_decay : 0, t),
+		};
 
-		part = n - at < most ? n - at : most;
-		if (gradient)
-			put_numbers(s, own, gradient + at, part);
-		step_numbers(s, own, at, part, scale, h, t);
+		cuda_each(s, KERNEL_ADAMW, a.n, &a);
 	}
-	round_weights(s, 0, n);
+	round_weights(s, 0, s->l->parameters);
 	return device_status(s->d);
 }
 

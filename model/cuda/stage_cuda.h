@@ -62,7 +62,8 @@ struct pieces {
 /* Memory for the sum of the gradient over replicas; NULL if the stage takes part in none. */
 struct cuda_sums {
 	float *array;         /* (P) the sum */
-	float *part;          /* (pieces.size) numbers of a replica's part */
+	/* (pieces.size) numbers of a replica's part; none if the stage has only_steps. */
+	float *part;
 	unsigned char *bytes; /* (pieces.size, 4) encoded numbers, as they cross the bus */
 };
 
@@ -195,6 +196,8 @@ size_t attention_group(const struct device *d, enum device_kernel kernel, size_t
 /* Public for tests, which compare each kernel with plain loops. */
 void attention_start(struct device *d, enum device_kernel kernel, bool bf16, size_t batch,
 		     const struct attention_args *a);
+/* Returns the floats of shared memory of a block of a norm's backward pass. */
+size_t cuda_norm_shared(const struct cuda_stage *s);
 /* Launches one block of ROW_THREADS for each row. */
 void cuda_rows(struct cuda_stage *s, enum device_kernel kernel, size_t rows, const void *args);
 /* Launches one thread for each of n numbers. */

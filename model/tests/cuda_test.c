@@ -1038,12 +1038,13 @@ TEST(states_pass_through_small_pieces)
 	pair_fini(&p);
 }
 
-/* A standby copy keeps the bits of the stage that it copies. It has no memory except for weights
- * and moments: none for bf16 weights, for a whole gradient, or for products. */
+/* A standby copy keeps the bits of the stage that it copies. It has no memory except for weights,
+ * moments and the sum: none for bf16 weights, or for products. */
 TEST(a_copy_only_steps)
 {
 	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 1, .device = "cuda:bf16",
-				   .only_steps = true, .without_weights = true };
+				   .only_steps = true, .sums = true,
+				   .without_weights = true };
 	struct adamw h = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f };
 	struct model_config c = config;
 	struct stage *copy, *cpu;
@@ -1059,7 +1060,7 @@ TEST(a_copy_only_steps)
 	assert_true(n > 1 << 20); /* so gradients come in several pieces */
 	launched_blocks[KERNEL_CAST] = 0;
 	assert_int_equal(stage_new(&copy, &c, 0, &o, &err), 0);
-	assert_true(stage_memory_bytes(copy) < (3 * n + (1 << 20)) * sizeof(float) + n / 8);
+	assert_true(stage_memory_bytes(copy) < (4 * n + (1 << 20)) * sizeof(float) + n / 8);
 	stage_copy_state(copy, cpu);
 	g = calloc(n, sizeof(*g));
 	for (uint64_t t = 1; t < 3; t++) {
@@ -1137,6 +1138,27 @@ TEST(a_stage_needs_little_memory_of_the_machine)
 	device_free_bytes = UINT64_MAX;
 }
 
+/* A trainer keeps activations on the device, so its stages have none of the four buffers through
+ * which an agent's activations cross the bus, neither on the device nor in pinned memory. */
+TEST(a_trainer_has_no_buffers_for_copies)
+{
+	struct hyperparameters hyper = { .adamw = { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f } };
+	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 64, .device = "cuda" };
+	size_t buffers = 4 * 64 * config.dim * sizeof(float);
+	struct stage *alone;
+	const struct stage *of_trainer;
+	struct trainer *t;
+	struct error err;
+
+	assert_int_equal(stage_new(&alone, &config, 1, &o, &err), 0);
+	assert_int_equal(trainer_new(&t, &config, &hyper, &o, &err), 0);
+	of_trainer = trainer_stages(t)[1];
+	assert_true(stage_memory_bytes(of_trainer) + buffers <= stage_memory_bytes(alone));
+	assert_true(stage_host_bytes(of_trainer) + buffers <= stage_host_bytes(alone));
+	trainer_free(t);
+	stage_free(alone);
+}
+
 /* Memory for activations (cuda_room) is refused if it would use up the reserve for code and graphs.
  * Rounding an activation needs no further memory. */
 TEST(activations_leave_the_reserve)
@@ -1211,6 +1233,9 @@ TEST(failures_are_reported)
 	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &err), -22);
 	assert_non_null(
 		strstr(err.text, "a block needs 11 KiB of shared memory, this GPU has 3"));
+	shared_most = ROW_THREADS + config.dim - 1; /* a column of a norm does not fit */
+	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &err), -22);
+	assert_non_null(strstr(err.text, "dim 24: a block needs"));
 	shared_most = SHARED_MOST;
 	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &err), 0);
 	assert_string_equal(backend_cuda.failure(gpu), "");
@@ -1271,19 +1296,24 @@ TEST(a_stage_without_weights_is_zero)
 	stage_free(s);
 }
 
-/* The text of a device distinguishes two versions of the CUDA toolkit on one card, even if the
- * card's name is as long as a name can be. */
+/* The text of a device distinguishes versions, tables and options, even if the card's name is very
+ * long and all numbers have the most digits. */
 TEST(a_devices_text_is_whole)
 {
 	struct stage_device d;
 	struct error err;
 
-	emulated_name = "RTX PRO 6000 Blackwell Max-Q Workstation Edition 188 SMs "
-			"nvcc 13.0.88 cuBLAS 130100";
+	emulated_name = "RTX PRO 6000 Blackwell Max-Q Workstation Edition";
+	emulated_versions = " 188 SMs nvcc 13.0.100 PTX 13.0 cuBLAS 130100 table 1a2b3c4d";
+	setenv("SKIPPIPE_GPU_TRY", "logits", 1);
 	assert_int_equal(stage_device(&d, "cuda:bf16", &err), 0);
 	assert_non_null(strstr(d.text, "cuda:0:bf16 sm_00 RTX PRO 6000"));
-	assert_non_null(strstr(d.text, " cuBLAS 130100"));
+	assert_non_null(strstr(d.text, " cuBLAS 130100 table 1a2b3c4d logits"));
+	/* cuda:15 and sm_120 have a digit more each. */
+	assert_true(strlen(d.text) + 2 < sizeof(d.text));
+	unsetenv("SKIPPIPE_GPU_TRY");
 	emulated_name = "emulated";
+	emulated_versions = "";
 }
 
 /* The machine has a driver but no toolkit, or a library of another version that lacks a

@@ -440,9 +440,11 @@ static enum { NO_PRODUCT, RECORDED_PRODUCTS, EVERY_PRODUCT } refused;
 static long flaky_products;
 /* Imitates a faulty card: products are wrong, and no failure is reported. */
 static bool wrong_products;
+/* Imitates a faulty kernel: launches of this kernel do nothing. KERNEL_COUNT: there is none. */
+static enum device_kernel omitted_kernel = KERNEL_COUNT;
 /* Library in which cuBLAS is looked up; NULL: products are plain loops. */
 static const char *cublas_file;
-static const char *emulated_name = "emulated";
+static const char *emulated_name = "emulated", *emulated_versions = "";
 static size_t shared_most = SHARED_MOST;
 /* Shared memory of all blocks on a multiprocessor. */
 static size_t multiprocessor_shared = SHARED_MOST;
@@ -501,7 +503,8 @@ int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 {
 	if (number != 0)
 		return error_set(err, -22, "there is 1");
-	snprintf(text, size, "sm_00 %s", emulated_name);
+	snprintf(text, size, "sm_00 %.*s%s", (int)DEVICE_CARD_MOST, emulated_name,
+		 emulated_versions);
 	*free_bytes = device_free_bytes;
 	return look_for_cublas(number, err);
 }
@@ -733,7 +736,7 @@ static void do_op(const struct device *d, const struct op *o)
 		memset(o->to, 0, o->size);
 	if (o->kind == OP_PRODUCT)
 		do_product(&o->product);
-	if (o->kind != OP_LAUNCH)
+	if (o->kind != OP_LAUNCH || o->kernel == omitted_kernel)
 		return;
 	assert_true(o->threads <= THREADS_MOST && o->shared <= d->shared_most);
 	assert_true(o->blocks_x <= INT32_MAX && o->blocks_y <= UINT16_MAX); /* limits of a grid */

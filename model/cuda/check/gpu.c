@@ -9,12 +9,13 @@
  * OPTIONS: --sequence N, --batch N, --recompute norms|none|block|auto
  *
  * check: compares every kernel with plain loops, every gradient of a model with the CPU's, the bits
- * of two equal runs, the bits of the optimizer's step with the CPU's, and the bits of TIMES equal
- * passes (default: 20) of a layer of each preset at the bench's sizes. bench: tokens per second and
- * MFU of each preset (default: 5 s each of 30m 124m 500m 1.5b), PyTorch's beside it where it can
- * be imported (SKIPPIPE_PYTHON names the interpreter). times: where a step's time goes, by kernel
- * and product, without graphs (default: 124m). tune: times the algorithms of the products of
- * presets (default: 124m), and appends the quickest to a table (model/cuda/product_table.h).
+ * of two equal runs, the bits of the optimizer's step and of sums over replicas with the CPU's, and
+ * the bits of TIMES equal passes (default: 20) of a layer of each preset at the bench's sizes.
+ * bench: tokens per second and MFU of each preset (default: 5 s each of 30m 124m 500m 1.5b),
+ * PyTorch's beside it where it can be imported (SKIPPIPE_PYTHON names the interpreter). times:
+ * where a step's time goes, by kernel and product, without graphs (default: 124m). tune: times the
+ * algorithms of the products of presets (default: 124m), and appends the quickest to a table
+ * (model/cuda/product_table.h).
  *
  * Exit status 0, 1 when something differs or fails, 77 where there is no GPU.
  *
@@ -35,6 +36,7 @@
 #include "model/device_check.h"
 #include "model/tests/kernel_check.h"
 #include "model/tests/repeat_check.h"
+#include "model/tests/sums_check.h"
 #include "model/trainer.h"
 
 enum { KIB_99 = 99 << 10 >> 2 /* floats of shared memory in 99 KiB */ };
@@ -219,6 +221,27 @@ static void check_step(const struct model_config *c, bool bf16)
 	free(sum);
 }
 
+/* Checks sums of a model whose tensors end within groups and slices. Then checks sums of a tensor
+ * that is longer than a piece of pinned memory. */
+static void check_sums(void)
+{
+	struct model_config c = { 41, 24, 2, 4, 2, 20, 8, 2, 10000, 1e-5f, 0.1f, .tied = false };
+
+	for (int i = 0; i < 2 * FORMAT_COUNT; i++) {
+		enum tensor_format format = (enum tensor_format)(i % FORMAT_COUNT);
+		unsigned differing = 1;
+		struct error err = { "" };
+		char what[64];
+
+		if (i == FORMAT_COUNT)
+			c.vocab = 100003;
+		if (sums_check(&c, "cuda", format, &differing, &err) != 0)
+			printf("%s\n", err.text);
+		snprintf(what, sizeof(what), "sums in %s that differ", tensor_format_name(format));
+		report_check(what, false, differing, 0);
+	}
+}
+
 static const char *const presets[] = { "30m", "124m", "500m", "1.5b" };
 enum { PRESETS = sizeof(presets) / sizeof(presets[0]), REPEATS = 20 };
 
@@ -271,6 +294,7 @@ static int run_checks(unsigned times)
 				check_model(&configs[i], bf16, l);
 		check_step(&configs[0], bf16);
 	}
+	check_sums();
 	check_repeats(times);
 	printf("%d failures\n", failures);
 	return failures ? 1 : 0;
