@@ -19,15 +19,16 @@ mkdir -p "$root/bin" "$root/lib/programs" "$root/share/skippipe/themes" "$root/s
 
 fail() { echo "bundle: $*" >&2; exit 1; }
 
-# Copies the licence of the package that a file belongs to.
-licence() { # licence FILE
-	local package file
+# Copies the licences of the packages that the files belong to.
+licences() { # licences FILE...
+	local found package file
 	# Packages may have installed /lib/... where the file system has /usr/lib/...
-	package=$(dpkg -S "$1" 2>/dev/null || dpkg -S "${1#/usr}" 2>/dev/null) || fail "no package has $1, so its licence is unknown"
-	package=${package%%:*}
-	file=/usr/share/doc/$package/copyright
-	[ -r "$file" ] || fail "$file, the licence of $1, is missing"
-	cp -L "$file" "$root/share/licences/$package"
+	found=$(dpkg -S "$@" 2>/dev/null || dpkg -S "${@#/usr}" 2>/dev/null) || fail "no package has $*, so its licence is unknown"
+	for package in $(sed 's/:.*//' <<<"$found" | sort -u); do
+		file=/usr/share/doc/$package/copyright
+		[ -r "$file" ] || fail "$file, the licence of $*, is missing"
+		cp -L "$file" "$root/share/licences/$package"
+	done
 }
 
 programs=("$build"/bin/skippipe*)
@@ -38,14 +39,14 @@ for program in "${programs[@]}"; do
 done
 loader=$(readelf -l "${programs[0]}" | sed -n 's/.*interpreter: \(.*\)\].*/\1/p')
 install -m 755 "$(realpath "$loader")" "$root/bin/skippipe-loader"
-licence "$(realpath "$loader")"
+licences "$(realpath "$loader")"
 
 # For each library: the name by which programs ask for it, and the path to which the name leads.
 ldd "${programs[@]}" | grep -q 'not found' && fail "a library is missing: $(ldd "${programs[@]}" | grep 'not found' | sort -u)"
 ldd "${programs[@]}" | sed -n 's/^[[:space:]]*\([^ ]*\) => \(\/[^ ]*\) .*/\1 \2/p' | sort -u >"$work/libraries"
 while read -r library path; do
 	install -m 644 "$(realpath "$path")" "$root/lib/$library"
-	licence "$(realpath "$path")"
+	licences "$(realpath "$path")"
 done <"$work/libraries"
 
 cp LICENSE "$root/share/licences/skippipe"
@@ -55,7 +56,8 @@ corpus=/usr/share/games/fortunes
 if [ -d "$corpus" ]; then
 	mkdir "$root/share/skippipe/fortunes"
 	find "$corpus" -maxdepth 1 -type f ! -name '*.*' ! -name ascii-art -exec cp {} "$root/share/skippipe/fortunes" \;
-	for text in "$root"/share/skippipe/fortunes/*; do licence "$corpus/${text##*/}"; done
+	texts=("$root"/share/skippipe/fortunes/*)
+	licences "${texts[@]/#"$root/share/skippipe/fortunes"/$corpus}"
 fi
 cp README.md "$root"
 mkdir -p "$(dirname "$archive")"

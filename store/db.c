@@ -291,10 +291,7 @@ void db_done(sqlite3_stmt *q)
 /* ---- statements that wait for the lock ---- */
 
 enum {
-	DEFERRED_MOST = 64 << 20, /* limit of the memory of deferred statements, in bytes */
-	/* How long the first statement that finds the file locked waits for the lock. The caller is
-	 * blocked meanwhile. */
-	WAIT_MS = 500
+	DEFERRED_MOST = 64 << 20 /* limit of the memory of deferred statements, in bytes */
 };
 
 static void free_deferred(struct db_deferred *d, size_t from)
@@ -356,7 +353,7 @@ void db_wait(struct store *s, int wait_ms)
 static void set_locked(struct store *s, bool is_locked)
 {
 	s->is_locked = is_locked;
-	db_wait(s, is_locked ? 0 : WAIT_MS);
+	db_wait(s, is_locked ? 0 : DB_WAIT_MS);
 }
 
 bool store_is_locked(const struct store *s)

@@ -202,6 +202,9 @@ int db_script(struct store *s, const char *sql, struct error *err);
 /* Frees all prepared statements, and the deferred ones. */
 void db_finalize(struct store *s);
 
+/* How long the first statement that finds the file locked waits for the lock. The caller is blocked
+ * meanwhile. */
+enum { DB_WAIT_MS = 500 };
 /* Sets how long a statement waits while another program holds the file's lock. */
 void db_wait(struct store *s, int wait_ms);
 

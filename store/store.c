@@ -22,7 +22,7 @@ enum {
 	LOCK_TRIES = 5,
 	APPLICATION = 0x534b5052, /* "SKPR", the application id in the file's header */
 	/* How long a program waits when it opens or closes the store while another program has
-	 * locked the file. At any other time, a statement waits at most WAIT_MS (db.c). */
+	 * locked the file. At any other time, a statement waits at most DB_WAIT_MS. */
 	OPEN_BUSY_MS = 10000,
 	CLOSE_BUSY_MS = 1000
 };
@@ -517,6 +517,7 @@ int store_create(struct store **out, const char *folder, const struct store_run 
 		goto close;
 	}
 	free(temporary);
+	db_wait(s, DB_WAIT_MS);
 	*out = s;
 	return 0;
 

@@ -31,10 +31,12 @@ six_begin() {
 	started=($controller "${agents[@]}")
 }
 
-# Waits for the end of all processes. Returns the exit status of the controller.
+# Waits for the end of all processes. Returns the exit status of the controller. Agents whose controller fails would wait
+# for another controller, so they are ended.
 six_end() {
 	local i status=0
 	wait "$controller" || status=$?
+	[ $status = 0 ] || kill -TERM "${agents[@]}" 2>/dev/null
 	for i in "${agents[@]}"; do wait "$i"; done
 	started=()
 	return $status

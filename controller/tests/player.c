@@ -706,7 +706,7 @@ static struct door *door_with(const char *const *more)
 	const char *options[32] = { "--agents",     "9",       "--stages",     "3,3,3",
 				    "--skip",       "1",       "--time-scale", "0",
 				    "--iterations", "1000000", "--silence-ms", "3000",
-				    "--overdue-s",  "1" };
+				    "--overdue-s",  "1", "--budget", "0.05", "--ahead", "0.02" };
 	size_t n = 0;
 
 	while (options[n])
