@@ -49,6 +49,14 @@ static void take_answer(void *owner, struct remote_job *job, const char *key, co
 		++*(int *)owner;
 }
 
+static void ignore_line(void *owner, struct remote_job *job, const char *key, const char *value)
+{
+	(void)owner;
+	(void)job;
+	(void)key;
+	(void)value;
+}
+
 /* Asks n hosts what they are. Returns how many have answered. */
 static int ask(struct remote_job *jobs, int n)
 {
@@ -183,4 +191,48 @@ TEST(a_known_reason_names_its_remedy)
 	check_reason("Enjoy your Pod\nError: Your SSH client doesn't support PTY\n", 1,
 		     "its login shell runs no commands: Error: Your SSH client doesn't support "
 		     "PTY (at RunPod, take the address of SSH over exposed TCP)");
+}
+
+/* Installs a bundle on a host. The bundle's program is this script; "": the bundle is no archive.
+ * Copies the reason of a failure; "": none. */
+static void install(const char *program, char why[REMOTE_LINE])
+{
+	const struct remote_calls calls = { NULL, ignore_line, NULL };
+	struct host host = { .target = "h" };
+	struct remote_job job = { .host = &host, .folder = "f", .program = "" };
+	char command[1024], archive[96];
+	struct remote *r;
+
+	replace_ssh("exec sh -c \"$line\"");
+	snprintf(archive, sizeof(archive), "%s/archive", folder);
+	snprintf(command, sizeof(command),
+		 "cd %s && mkdir -p skippipe-0/bin && echo '%s' >skippipe-0/bin/skippipe &&"
+		 " chmod +x skippipe-0/bin/skippipe &&"
+		 " if [ '%s' ]; then tar -czf archive skippipe-0; else echo text >archive; fi",
+		 folder, program, program);
+	assert_int_equal(system(command), 0);
+	job.file = archive;
+	args_add(&job.words, "install");
+	args_add(&job.words, "stamp");
+	assert_int_equal(remote_new(&r, "0", NULL), 0);
+	assert_int_equal(remote_run(r, &job, 1, LIMIT_US, &calls, NULL), 0);
+	assert_int_equal(job.rc == 0, job.why[0] == '\0');
+	memcpy(why, job.why, REMOTE_LINE);
+	args_free(&job.words);
+	remote_free(r);
+	file_remove_folder(folder);
+}
+
+TEST(a_bundle_is_installed_or_the_reason_is_given)
+{
+	char why[REMOTE_LINE];
+
+	/* as the loader does for a library of LD_PRELOAD that is missing */
+	install("echo ERROR: ld.so: ignored. >&2; echo skippipe 0", why);
+	assert_string_equal(why, "");
+	install("echo skippipe 1", why);
+	assert_string_equal(why, "the bundle does not run here: skippipe 1");
+	install("", why);
+	assert_non_null(strstr(why, "the bundle cannot be unpacked: "));
+	assert_non_null(strstr(why, "not in gzip format"));
 }
