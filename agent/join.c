@@ -77,7 +77,7 @@ void join_hello(struct agent *a, int64_t now_us)
 	h->incarnation = a->self.incarnation;
 	snprintf(h->address, sizeof(h->address), "%s", a->self.address);
 	snprintf(h->device, sizeof(h->device), "%s", a->device.text);
-	if (gethostname(h->host, sizeof(h->host) - 1) < 0)
+	if (gethostname(h->host, sizeof(h->host) - 1) < 0 && errno != ENAMETOOLONG)
 		snprintf(h->host, sizeof(h->host), "unknown");
 	h->pid = getpid();
 	if (a->run.welcomed && a->held.standing == STAND_READY &&

@@ -3,6 +3,7 @@
  * with several devices. */
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -77,6 +78,9 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : NULL;
 
 	output_check_at_exit("skippipe");
+	/* If the process that started this one ignores SIGCHLD, so would this process and its
+	 * programs, and the kernel would drop the exit status of every child. */
+	signal(SIGCHLD, SIG_DFL);
 	if (!name) {
 		verbs_print(stderr);
 		return EXIT_USAGE;

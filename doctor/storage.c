@@ -36,23 +36,25 @@ enum {
 #define WRITE_SLOW 20e6 /* bytes/s; a disk that writes more slowly is reported */
 #define SYNC_SLOW 0.1   /* s; a disk whose sync takes longer is reported */
 
+static const char in_memory[] = "lies in memory and is lost when the machine restarts";
+static const char on_network[] = "lies behind a network, where locks and syncs are unreliable";
+
 /* File systems on which a record can be lost, or whose locks and syncs do not work reliably. */
 static const struct kind {
 	int64_t magic;
-	const char *name, *why, *remedy;
+	const char *name, *why;
 } kinds[] = {
-	{ 0x01021994, "tmpfs", "lies in memory and is lost when the machine restarts",
-	  "take a folder on a disk (--run-dir)" },
-	{ 0x858458f6, "ramfs", "lies in memory and is lost when the machine restarts",
-	  "take a folder on a disk (--run-dir)" },
-	{ 0x6969, "NFS", "lies behind a network, where locks and syncs are unreliable",
-	  "take a folder on a local disk (--run-dir)" },
-	{ 0xfe534d42, "SMB", "lies behind a network, where locks and syncs are unreliable",
-	  "take a folder on a local disk (--run-dir)" },
-	{ 0xff534d42, "CIFS", "lies behind a network, where locks and syncs are unreliable",
-	  "take a folder on a local disk (--run-dir)" },
-	{ 0x65735546, "FUSE", "lies in a file system of a program, whose syncs may do nothing",
-	  "take a folder on a local disk (--run-dir)" },
+	{ 0x01021994, "tmpfs", in_memory },
+	{ 0x858458f6, "ramfs", in_memory },
+	{ 0x6969, "NFS", on_network },
+	{ 0xfe534d42, "SMB", on_network },
+	{ 0xff534d42, "CIFS", on_network },
+	{ 0x0bd00bd0, "Lustre", on_network },
+	{ 0x47504653, "GPFS", on_network },
+	{ 0x19830326, "BeeGFS", on_network },
+	{ 0x00c36400, "CephFS", on_network },
+	{ 0x01021997, "9p", on_network },
+	{ 0x65735546, "FUSE", "lies in a file system of a program, whose syncs may do nothing" },
 };
 
 /* ---- the trial ---- */
@@ -210,7 +212,7 @@ static void check_kind(struct findings *f, const struct storage *s)
 		if (kinds[i].magic == (s->kind & INT64_C(0xffffffff))) {
 			finding_add(f, "disk", FINDING_WARNING, "%s (%s) %s", s->folder,
 				    kinds[i].name, kinds[i].why);
-			finding_remedy(f, "%s", kinds[i].remedy);
+			finding_remedy(f, "take a folder on a local disk (--run-dir)");
 		}
 }
 

@@ -202,6 +202,12 @@ int db_error(struct store *s, int result, struct error *err)
 		return error_set(err, -ENOSPC, "%s: no space left: %s", s->path, cause);
 	case SQLITE_IOERR:
 		code = system_error(s, EIO);
+		if (code == EIO &&
+		    (result == SQLITE_IOERR_SHMMAP || result == SQLITE_IOERR_SHMLOCK))
+			return error_set(err, -code,
+					 "%s: its file system shares no memory between programs, "
+					 "or locks no files; take a folder on a local disk",
+					 s->path);
 		return error_set(err, -code, "%s: cannot be read or written: %s (%s)", s->path,
 				 strerror(code), cause);
 	case SQLITE_READONLY:

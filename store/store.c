@@ -163,7 +163,10 @@ static int take_lock(struct store *s, const char *folder, struct error *err)
 	else if (take_flock(lock) != 0)
 		rc = errno == EWOULDBLOCK
 			     ? lock_refused(path, lock, err)
-			     : error_set(err, -errno, "%s: %s", path, strerror(errno));
+			     : error_set(err, -errno,
+					 "%s: its file system locks no files: %s; take a folder on "
+					 "a local disk",
+					 path, strerror(errno));
 	if (rc != 0) {
 		if (lock >= 0)
 			close(lock);

@@ -1,5 +1,6 @@
 #!/bin/bash
-# SIGHUP, which the end of a terminal sends, ends the controller and the agents in order. Under nohup they continue.
+# SIGHUP, which the end of a terminal sends, ends the controller and the agents in order. Under nohup they continue. A
+# demo ends, although the process that started it ignores SIGCHLD.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key nohup
 sk=$bin/skippipe
@@ -40,3 +41,7 @@ wait "${agents[1]}" || die "agent: exit status $? after SIGHUP"
 grep -q "leaving: Hangup" "$dir/agent1.err" || die "the agent did not leave in order"
 kill -HUP $controller
 wait $controller || die "controller: exit status $? after SIGHUP"
+
+timeout -k 5 120 env --ignore-signal=CHLD "$sk" demo --headless --agents 2 --stages 1,1 --skip 0 --time-scale 0 \
+	--eval-every 0 --iterations 2 --run-dir "$dir/ignored" >"$dir/ignored.out" 2>"$dir/ignored.err" ||
+	die "demo: exit status $? with SIGCHLD ignored"

@@ -235,10 +235,13 @@ static int write_all(int fd, const char *text, size_t size)
 
 /* Gives the temporary file its final name. link() is used because rename() would replace an
  * existing key. If two programs make the same key file at once, one succeeds and the other gets
- * -EEXIST. */
+ * -EEXIST. Some file systems have no hard links (exFAT, those of object stores). */
 static int publish_file(const char *temporary, const char *path)
 {
 	int rc = link(temporary, path) < 0 ? -errno : 0;
+	if (rc != 0 && rc != -EEXIST)
+		rc = renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) < 0 ? -errno
+											  : 0;
 	unlink(temporary);
 	if (rc == 0)
 		file_sync_folder(path);

@@ -92,7 +92,11 @@ static int check_threads(struct error *err)
 	pthread_t thread;
 	int rc = pthread_create(&thread, NULL, make_nothing, NULL);
 	if (rc != 0)
-		return error_set(err, -rc, "no memory for another thread: %s", strerror(rc));
+		return error_set(err, -rc, "no thread can be started: %s; %s", strerror(rc),
+				 rc == EPERM ? "this container forbids clone3, as Docker before "
+					       "20.10.10 does"
+					     : "the cause may be the memory, ulimit -u, or a "
+					       "container's limit of processes");
 	pthread_join(thread, NULL);
 	return 0;
 }

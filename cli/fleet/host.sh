@@ -111,7 +111,7 @@ start() { # start FOLDER WORD...
 	if lingers && systemd-run --user --quiet --collect --unit="$unit" sh "$dir/run" "$dir" 2>/dev/null; then
 		how=systemd
 	else
-		setsid sh "$dir/run" "$dir" </dev/null >/dev/null 2>&1 &
+		setsid sh "$dir/run" "$dir" </dev/null >"$dir/log" 2>&1 &
 	fi
 	n=0
 	until [ -s "$dir/pid" ] || [ $n = 50 ]; do
@@ -164,9 +164,15 @@ check)
 	;;
 install)
 	part=$root/.part-$version
-	mkdir -p "$root" && rm -rf "$part" "$root/.old-$version" && mkdir "$part" || fail "$root cannot be written"
-	tar -xzf - -C "$part" || { rm -rf "$part"; fail "the bundle cannot be unpacked"; }
-	got=$("$part/skippipe-$version/bin/skippipe" --version 2>&1)
+	why=$({ mkdir -p "$root" && rm -rf "$part" "$root/.old-$version" && mkdir "$part"; } 2>&1) ||
+		fail "$root cannot be written: $why"
+	why=$(tar -xzf - -C "$part" 2>&1) || {
+		rm -rf "$part"
+		fail "the bundle cannot be unpacked${why:+: $(echo "$why" | grep -m 1 .)}"
+	}
+	# The loader may print warnings first, as about a library of LD_PRELOAD.
+	got=$("$part/skippipe-$version/bin/skippipe" --version 2>&1 | tail -n 1)
+	case $got in *"Permission denied") got="$got; its file system may be mounted noexec" ;; esac
 	[ "$got" = "skippipe $version" ] || { rm -rf "$part"; fail "the bundle does not run here: $got"; }
 	echo "$1" >"$part/skippipe-$version/.stamp"
 	[ ! -e "$root/$version" ] || mv "$root/$version" "$root/.old-$version"

@@ -40,7 +40,8 @@ enum {
 	 * is ConnectTimeout of connections.c: a login behind a jump host may take seconds. */
 	LOGINS = 8,
 	LOGIN_US = 10000000,
-	END_US = 1000000 /* time between SIGTERM and SIGKILL */
+	END_US = 1000000, /* time between SIGTERM and SIGKILL */
+	SAID_MOST = 1100  /* most bytes of a message in the reason why a job failed */
 };
 
 struct remote {
@@ -230,6 +231,32 @@ static void write_input(struct running *c)
 
 /* ---- output ---- */
 
+/* Returns true if the line, of ssh, only says that the connection has ended. The reason is in an
+ * earlier line, if there is one. */
+static bool is_end_of_connection(const char *line)
+{
+	static const char *const begins[] = { "Connection closed by ", "Connection reset by ",
+					      "Disconnected from ", "kex_exchange_identification: ",
+					      "Host key verification failed" };
+
+	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (strncmp(line, begins[i], strlen(begins[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Keeps a line of output as the reason why the job may fail. */
+static void keep_said(struct remote_job *job, const char line[REMOTE_LINE])
+{
+	static const char news[] = "Warning: Permanently added "; /* ssh has stored a host's key */
+
+	if (!line[0] || strncmp(line, news, sizeof(news) - 1) == 0)
+		return;
+	if (job->has_answered || !is_end_of_connection(line) || !job->said[0] ||
+	    is_end_of_connection(job->said))
+		memcpy(job->said, line, REMOTE_LINE);
+}
+
 /* Passes a line of output to the job's callback. The script begins with the line "@ here". Before
  * that line, ssh and the host's login shell may have written anything. After it, a line
  * "@ KEY VALUE" is an answer. */
@@ -245,8 +272,7 @@ static void take_line(struct running *c, const struct remote_calls *calls)
 	if (is_begin)
 		return;
 	if (!c->job->has_answered || strncmp(line, "@ ", 2) != 0 || c->job->is_endless) {
-		if (line[0])
-			memcpy(c->job->said, line, sizeof(line));
+		keep_said(c->job, line);
 		if (c->job->has_answered)
 			calls->line(calls->owner, c->job, NULL, line);
 		return;
@@ -284,6 +310,47 @@ static void read_output(struct running *c, const struct remote_calls *calls)
 
 /* ---- the end of a job ---- */
 
+/* Returns what to do about a last message of ssh or of its server; "": unknown. */
+static const char *remedy_of(const char *said)
+{
+	static const struct {
+		const char *words, *remedy;
+	} all[] = {
+		{ "Host key verification failed",
+		  " (for a host that ssh has never seen: StrictHostKeyChecking accept-new)" },
+		{ "has changed and you have requested strict checking",
+		  " (if another machine has this address now: ssh-keygen -R)" },
+		{ "Too many authentication failures",
+		  " (name the host's key: IdentityFile, and IdentitiesOnly yes)" },
+		{ "closed by UNKNOWN port", /* ssh hides the messages of its ProxyCommand */
+		  " (its jump host or ProxyCommand failed: ssh to it by hand shows why)" },
+		{ "support PTY", " (at RunPod, take the address of SSH over exposed TCP)" },
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (strstr(said, all[i].words))
+			return all[i].remedy;
+	return "";
+}
+
+/* Says why a command failed that gave no reason itself. */
+static void explain_failure(struct remote_job *job)
+{
+	static const char no_commands[] = "its login shell runs no commands";
+	/* ssh has logged in, but the host has not run the script. */
+	const bool runs_nothing = !job->has_answered && job->status >= 0 &&
+				  job->status != SSH_FAILED;
+
+	if (!job->said[0]) {
+		snprintf(job->why, sizeof(job->why), "%s",
+			 runs_nothing ? no_commands : "the command failed");
+		return;
+	}
+	snprintf(job->why, sizeof(job->why), "%s%s%.*s%s", runs_nothing ? no_commands : "",
+		 runs_nothing ? ": " : "", SAID_MOST, job->said,
+		 job->has_answered ? "" : remedy_of(job->said));
+}
+
 static void end_job(struct running *c, int rc, int status, const struct remote_calls *calls)
 {
 	struct remote_job *job = c->job;
@@ -303,10 +370,7 @@ static void end_job(struct running *c, int rc, int status, const struct remote_c
 	if (rc == -ECANCELED)
 		snprintf(job->why, sizeof(job->why), "interrupted");
 	if (rc != 0 && !job->why[0])
-		snprintf(job->why, sizeof(job->why), "%s",
-			 job->said[0]        ? job->said
-			 : job->has_answered ? "the command failed"
-					     : "its login shell runs no commands");
+		explain_failure(job);
 	explicit_bzero(c, sizeof(*c));
 	if (calls->turn)
 		calls->turn(calls->owner, job, true);

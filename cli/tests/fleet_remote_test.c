@@ -1,6 +1,6 @@
 /* Tests that the script runs on hosts whatever their login shells write, that few connections log
- * in at a time, and that the user's settings for interactive sessions have no effect. A program
- * replaces ssh. */
+ * in at a time, that the user's settings for interactive sessions have no effect, and that a
+ * failure has its reason. A program replaces ssh. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,8 +49,16 @@ static void take_answer(void *owner, struct remote_job *job, const char *key, co
 		++*(int *)owner;
 }
 
-/* Asks HOSTS hosts what they are. Returns how many have answered. */
-static int ask(struct remote_job *jobs)
+static void ignore_line(void *owner, struct remote_job *job, const char *key, const char *value)
+{
+	(void)owner;
+	(void)job;
+	(void)key;
+	(void)value;
+}
+
+/* Asks n hosts what they are. Returns how many have answered. */
+static int ask(struct remote_job *jobs, int n)
 {
 	static struct host hosts[HOSTS];
 	int answers = 0;
@@ -58,13 +66,13 @@ static int ask(struct remote_job *jobs)
 	struct remote *r;
 
 	assert_int_equal(remote_new(&r, "0", NULL), 0);
-	for (int i = 0; i < HOSTS; i++) {
+	for (int i = 0; i < n; i++) {
 		snprintf(hosts[i].target, sizeof(hosts[i].target), "h%d", i);
 		jobs[i] = (struct remote_job){ .host = &hosts[i], .folder = "f", .program = "" };
 		args_add(&jobs[i].words, "check");
 	}
-	assert_int_equal(remote_run(r, jobs, HOSTS, LIMIT_US, &calls, NULL), 0);
-	for (int i = 0; i < HOSTS; i++)
+	assert_int_equal(remote_run(r, jobs, (size_t)n, LIMIT_US, &calls, NULL), 0);
+	for (int i = 0; i < n; i++)
 		args_free(&jobs[i].words);
 	remote_free(r);
 	return answers;
@@ -112,7 +120,7 @@ TEST(hosts_answer_behind_what_their_login_shells_write)
 	struct remote_job jobs[HOSTS];
 
 	replace_ssh("printf 'Welcome\n@ failed a trick\ntitle'; exec sh -c \"$line\"");
-	assert_int_equal(ask(jobs), HOSTS);
+	assert_int_equal(ask(jobs, HOSTS), HOSTS);
 	for (int i = 0; i < HOSTS; i++)
 		assert_int_equal(jobs[i].rc, 0);
 	assert_in_range(most_logins(), 2, LOGINS);
@@ -126,10 +134,105 @@ TEST(a_host_that_runs_no_commands_has_failed)
 	struct remote_job jobs[HOSTS];
 
 	replace_ssh("echo choose from the menu");
-	assert_int_equal(ask(jobs), 0);
+	assert_int_equal(ask(jobs, HOSTS), 0);
 	for (int i = 0; i < HOSTS; i++) {
 		assert_int_equal(jobs[i].rc, -EIO);
-		assert_string_equal(jobs[i].why, "choose from the menu");
+		assert_string_equal(jobs[i].why,
+				    "its login shell runs no commands: choose from the menu");
 	}
 	file_remove_folder(folder);
+}
+
+/* Checks the reason of a host's failure, where ssh prints the text and ends with the status. */
+static void check_reason(const char *text, int status, const char *why)
+{
+	struct remote_job job;
+	char login[512];
+
+	snprintf(login, sizeof(login), "printf \"%s\"\nexit %d", text, status);
+	replace_ssh(login);
+	assert_int_equal(ask(&job, 1), 0);
+	assert_string_equal(job.why, why);
+	file_remove_folder(folder);
+}
+
+TEST(the_reason_of_a_failed_login_is_not_that_it_ended)
+{
+	check_reason("Received disconnect from h port 22:11: Too many logins\n"
+		     "Disconnected from h port 22\n",
+		     255, "Received disconnect from h port 22:11: Too many logins");
+	check_reason("Warning: Permanently added 'h' to the list of known hosts.\n"
+		     "Connection closed by 192.0.2.1 port 22\n",
+		     255, "Connection closed by 192.0.2.1 port 22");
+	check_reason("Warning: Permanently added 'h' to the list of known hosts.\n", 0,
+		     "its login shell runs no commands");
+}
+
+TEST(a_known_reason_names_its_remedy)
+{
+	check_reason("Host key verification failed.\n", 255,
+		     "Host key verification failed. (for a host that ssh has never seen: "
+		     "StrictHostKeyChecking accept-new)");
+	check_reason("Host key for h has changed and you have requested strict checking.\n"
+		     "Host key verification failed.\n",
+		     255,
+		     "Host key for h has changed and you have requested strict checking. (if "
+		     "another machine has this address now: ssh-keygen -R)");
+	check_reason("Received disconnect from h port 22:2: Too many authentication failures\n"
+		     "Disconnected from h port 22\n",
+		     255,
+		     "Received disconnect from h port 22:2: Too many authentication failures "
+		     "(name the host's key: IdentityFile, and IdentitiesOnly yes)");
+	check_reason("kex_exchange_identification: Connection closed by remote host\n"
+		     "Connection closed by UNKNOWN port 65535\n",
+		     255,
+		     "Connection closed by UNKNOWN port 65535 (its jump host or ProxyCommand "
+		     "failed: ssh to it by hand shows why)");
+	check_reason("Enjoy your Pod\nError: Your SSH client doesn't support PTY\n", 1,
+		     "its login shell runs no commands: Error: Your SSH client doesn't support "
+		     "PTY (at RunPod, take the address of SSH over exposed TCP)");
+}
+
+/* Installs a bundle on a host. The bundle's program is this script; "": the bundle is no archive.
+ * Copies the reason of a failure; "": none. */
+static void install(const char *program, char why[REMOTE_LINE])
+{
+	const struct remote_calls calls = { NULL, ignore_line, NULL };
+	struct host host = { .target = "h" };
+	struct remote_job job = { .host = &host, .folder = "f", .program = "" };
+	char command[1024], archive[96];
+	struct remote *r;
+
+	replace_ssh("exec sh -c \"$line\"");
+	snprintf(archive, sizeof(archive), "%s/archive", folder);
+	snprintf(command, sizeof(command),
+		 "cd %s && mkdir -p skippipe-0/bin && echo '%s' >skippipe-0/bin/skippipe &&"
+		 " chmod +x skippipe-0/bin/skippipe &&"
+		 " if [ '%s' ]; then tar -czf archive skippipe-0; else echo text >archive; fi",
+		 folder, program, program);
+	assert_int_equal(system(command), 0);
+	job.file = archive;
+	args_add(&job.words, "install");
+	args_add(&job.words, "stamp");
+	assert_int_equal(remote_new(&r, "0", NULL), 0);
+	assert_int_equal(remote_run(r, &job, 1, LIMIT_US, &calls, NULL), 0);
+	assert_int_equal(job.rc == 0, job.why[0] == '\0');
+	memcpy(why, job.why, REMOTE_LINE);
+	args_free(&job.words);
+	remote_free(r);
+	file_remove_folder(folder);
+}
+
+TEST(a_bundle_is_installed_or_the_reason_is_given)
+{
+	char why[REMOTE_LINE];
+
+	/* as the loader does for a library of LD_PRELOAD that is missing */
+	install("echo ERROR: ld.so: ignored. >&2; echo skippipe 0", why);
+	assert_string_equal(why, "");
+	install("echo skippipe 1", why);
+	assert_string_equal(why, "the bundle does not run here: skippipe 1");
+	install("", why);
+	assert_non_null(strstr(why, "the bundle cannot be unpacked: "));
+	assert_non_null(strstr(why, "not in gzip format"));
 }

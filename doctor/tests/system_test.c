@@ -75,6 +75,11 @@ TEST(a_disk_is_judged_by_room_kind_and_speed)
 	must_find(&f, "disk", FINDING_WARNING, "CIFS", "");
 	must_find(&f, "disk speed", FINDING_WARNING, "1 MB/s", "checkpoints");
 	findings_free(&f);
+	s = good_disk;
+	s.kind = 0x0bd00bd0;
+	storage_check(&f, &s);
+	must_find(&f, "disk", FINDING_WARNING, "Lustre", "local disk");
+	findings_free(&f);
 }
 
 TEST(a_folder_that_is_missing_is_looked_for_above_and_stays_missing)

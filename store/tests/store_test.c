@@ -8,7 +8,10 @@
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/tests/test.h"
@@ -315,6 +318,46 @@ FOLDER_TEST(a_writer_that_was_replaced_is_refused)
 	store_close(new);
 	store_close(old);
 	free(p);
+}
+
+/* Calls of the system that fail, as on some network file systems. */
+static int flock_error, mmap_error;
+
+int flock(int fd, int operation)
+{
+	if (flock_error == 0)
+		return (int)syscall(SYS_flock, fd, operation);
+	errno = flock_error;
+	return -1;
+}
+
+static void *mmap_or_fail(void *at, size_t size, int access, int flags, int fd, off_t from)
+{
+	if (mmap_error == 0)
+		return mmap(at, size, access, flags, fd, from);
+	errno = mmap_error;
+	return MAP_FAILED;
+}
+
+FOLDER_TEST(a_file_system_without_locks_or_shared_memory_is_named_as_the_cause)
+{
+	sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+	const sqlite3_syscall_ptr before = vfs->xGetSystemCall(vfs, "mmap");
+	struct folder *f = *state;
+	struct store *s;
+	struct error err;
+
+	flock_error = ENOLCK;
+	assert_int_equal(store_create(&s, f->path, &a_run, &err), -ENOLCK);
+	assert_non_null(strstr(err.text, "locks no files"));
+	flock_error = 0;
+	assert_non_null(before);
+	mmap_error = ENODEV;
+	vfs->xSetSystemCall(vfs, "mmap", (sqlite3_syscall_ptr)mmap_or_fail);
+	assert_int_equal(store_create(&s, f->path, &a_run, &err), -EIO);
+	assert_non_null(strstr(err.text, "shares no memory"));
+	mmap_error = 0;
+	vfs->xSetSystemCall(vfs, "mmap", before);
 }
 
 static int64_t number_of(const char *folder, const char *query)

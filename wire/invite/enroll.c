@@ -74,7 +74,7 @@ static int ask(struct exchange *e, post_peer_id peer, int64_t now_us)
 	memcpy(m.u.join.key, keys_public_of(o->own)->bytes, sizeof(m.u.join.key));
 	if (o->name != NULL)
 		snprintf(m.u.join.name, sizeof(m.u.join.name), "%s", o->name);
-	else if (gethostname(m.u.join.name, sizeof(m.u.join.name) - 1) < 0)
+	else if (gethostname(m.u.join.name, sizeof(m.u.join.name) - 1) < 0 && errno != ENAMETOOLONG)
 		m.u.join.name[0] = 0;
 	const long size = msg_encode(&m, data, sizeof(data));
 	if (size < 0)

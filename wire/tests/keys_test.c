@@ -2,6 +2,7 @@
 #include "wire/keys.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,6 +40,34 @@ static void write_text(const char *path, const char *text, mode_t mode)
 {
 	assert_int_equal(file_write(path, text, strlen(text), mode, NULL), 0);
 	assert_int_equal(chmod(path, mode), 0);
+}
+
+/* Hard links fail, as on a file system without them. */
+static bool links_fail;
+
+int link(const char *from, const char *to)
+{
+	if (!links_fail)
+		return linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
+	errno = EPERM;
+	return -1;
+}
+
+TEST(a_key_needs_no_hard_links)
+{
+	struct place p;
+	struct keys_identity *a, *b;
+	struct error err;
+	place_make(&p);
+	links_fail = true;
+	assert_int_equal(keys_load_or_make(&a, p.key, &err), 0);
+	assert_int_equal(keys_save(a, p.key, &err), -EEXIST);
+	links_fail = false;
+	assert_int_equal(keys_load(&b, p.key, &err), 0);
+	assert_true(keys_equal(keys_public_of(a), keys_public_of(b)));
+	keys_free(a);
+	keys_free(b);
+	place_clear(&p);
 }
 
 TEST(a_key_survives_its_file)

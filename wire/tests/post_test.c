@@ -4,13 +4,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -71,6 +77,43 @@ static size_t huge_size(uint64_t number)
 }
 
 /* ---- tests ---- */
+
+/* Forbids a call of the system for this process, as the seccomp profile of a container does. */
+static bool forbid(unsigned call)
+{
+	struct sock_filter lines[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = { sizeof(lines) / sizeof(lines[0]), lines };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+/* A child process tries it, because the filter cannot be removed. */
+TEST(a_container_that_forbids_threads_is_named_as_the_cause)
+{
+	struct keys_identity *id;
+	int status;
+	assert_int_equal(keys_generate(&id, NULL), 0);
+	const pid_t child = fork();
+	if (child == 0) {
+		const struct post_options options = { .identity = id };
+		struct post *post;
+		struct error err = { "" };
+		if (!forbid(SYS_clone3) || syscall(SYS_clone3, NULL, 0) == 0 || errno != EPERM)
+			_exit(0); /* filters cannot be set here */
+		/* An old C library uses another call, and starts the thread. */
+		const int rc = post_open(&post, &options, &err);
+		_exit(rc != 0 && (rc != -EPERM || strstr(err.text, "forbids clone3") == NULL));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	keys_free(id);
+}
 
 TEST(both_come_up_and_talk)
 {
