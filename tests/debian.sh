@@ -4,6 +4,8 @@
 #   can_make_debian               returns true if this machine can make a system; otherwise debian_why is the reason
 #   make_debian SUITE FOLDER [PACKAGE,PACKAGE... [COMPONENT,COMPONENT...]]
 #   apart COMMAND...              runs a command as the first process of its own namespaces
+#   inside ROOT COMMAND           runs a shell command in that system, with no setting of this machine except its proxy
+#   run_bundle ROOT ARCHIVE       unpacks a bundle there, runs five iterations as an ordinary user, and verifies them
 debian_mirror='' debian_why=''
 
 can_make_debian() {
@@ -47,4 +49,25 @@ make_debian() {
 		die "debootstrap cannot make $1"
 	# Copies the settings with which this machine reaches its mirror.
 	apt-config dump | grep -E '^Acquire::(https?|Check-|Retries|ForceIPv)' >"$2/etc/apt/apt.conf.d/host" || true
+}
+
+inside() {
+	local root=$1
+	shift
+	apart sh -c 'cd "$1" && mount -t proc proc proc && mount --rbind /dev dev && mount --rbind /sys sys &&
+		exec chroot . env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin ${http_proxy:+"http_proxy=$http_proxy"} \
+			${https_proxy:+"https_proxy=$https_proxy"} sh -euc "$2"' sh "$root" "$*" </dev/null
+}
+
+run_bundle() {
+	local root=$1 commits
+	tar -xzf "$2" -C "$root/opt" || die "$root: the bundle cannot be unpacked"
+	inside "$root" "useradd --create-home user; cd /opt/skippipe-*; PATH=\$PWD/bin:\$PATH; export PATH
+		su user -c 'PATH=\$PATH; skippipe demo --headless --format jsonl --iterations 5 --time-scale 0 --run-dir ~/demo'" \
+		>"$dir/events" 2>"$dir/demo.err" || die "$root: the bundle's demo: exit status $?"
+	commits=$(count "$dir/events" commit)
+	[ "$commits" = 5 ] || die "$root: $commits commits"
+	inside "$root" '/opt/skippipe-*/bin/skippipe verify /home/user/demo --format json' >"$dir/verify.json" \
+		2>"$dir/verify.err" || { cat "$dir/verify.json"; die "$root: verify finds a difference"; }
+	echo "the bundle: $commits commits, $(field hashes <"$dir/verify.json") hashes the same; C library $(inside "$root" 'ldd --version' | sed -n '1s/.* //p')"
 }

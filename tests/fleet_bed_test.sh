@@ -7,22 +7,23 @@
 #   left    behind one outside address together with right. The router forwards port 7701 to left, but does not lead
 #           connections from inside back inside
 #   right   the router forwards another port, which the file of hosts gives as `advertise`
-#   old     a Debian 11 system, with its libraries, sshd and systemd
+#   old     a Debian 11 system, with its libraries, sshd and systemd. A demo of the bundle runs there first
 #
 # `up` starts all six, and the run trains with those that can be reached. doctor names the closed port and its side. Once
 # the port is open, that machine is a spare, and takes a killed node's place in the next iteration. An agent drains at
 # SIGTERM, nothing runs again, and verify agrees. `down` leaves no process and no file but the run.
 #
-#     tests/fleet_bed_test.sh [--debian11]
+#     DEBIAN11=1 tests/fleet_bed_test.sh
 #
-# Without --debian11, `old` has the libraries of this machine. The option downloads Debian 11, which takes a minute or
-# two.
+# Without DEBIAN11, or if no system can be made here, `old` has the libraries of this machine. Debian 11 is downloaded,
+# which takes a minute or two.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/bed.sh
 . tests/wan/machines.sh
 . tests/debian.sh
 need skippipe-verify skippipe-doctor iptables sqlite3
-[ "${1:-}" != --debian11 ] || can_make_debian || skip "no Debian 11: $debian_why"
+debian11=${DEBIAN11:-}
+[ -z "$debian11" ] || can_make_debian || { debian11= && echo "no Debian 11: $debian_why"; }
 
 bed_places Oslo Oslo Lisbon Lisbon Oslo >"$dir/network.json"
 bed_start --cluster "$dir/network.json"
@@ -69,8 +70,10 @@ rule $router -t nat -A POSTROUTING -o "$out" -j MASQUERADE
 machine plain $plain 22
 machine fire $fire 22
 machine mapped $mapped 22 VAST_TCP_PORT_7701=40123 VAST_TCP_PORT_22=40022 "PUBLIC_IPADDR=${bed_address[mapped]}"
-if [ "${1:-}" = --debian11 ]; then
+fleet_bundle
+if [ -n "$debian11" ]; then
 	make_debian bullseye "$dir/debian11" openssh-server,systemd-sysv,dbus-user-session,libpam-systemd,iproute2
+	run_bundle "$dir/debian11" "$archive"
 	machine_boot old $old "$dir/debian11"
 else
 	machine old $old 22
@@ -85,7 +88,6 @@ root@${bed_address[router]}:40022  name=left   place=lisbon
 root@${bed_address[router]}:40023  name=right  place=lisbon advertise=tcp://${bed_address[router]}:40702
 root@${bed_address[old]}           name=old    place=oslo
 END
-fleet_bundle
 undo+=('hub "$bin/skippipe" fleet down fleet.txt')
 machines_wait
 
@@ -123,7 +125,7 @@ grep -qE "error reachability n0[0-5] \(fire, oslo\) cannot be reached by any oth
 [ "$(state_of "$(node_of fire)")" = joining ] || die "fire is $(state_of "$(node_of fire)"), though nobody reaches it"
 for n in plain mapped left right old; do until_state $n live 60; done
 unit() { hub ssh -n "root@${bed_address[old]}" systemctl --user list-units --plain --no-legend 'skippipe*'; }
-if [ "${1:-}" = --debian11 ]; then
+if [ -n "$debian11" ]; then
 	grep -q '^old .*its agent runs, a unit of systemd' "$dir/up.out" || die "the agent of old is no unit of systemd"
 	unit | grep -q '\.service .* running' || die "systemd of old has no such unit: $(unit)"
 fi
@@ -182,7 +184,7 @@ cat "$dir/down.out"
 for n in plain fire mapped left right old; do
 	grep -q "^$n  *nothing runs" "$dir/down.out" || die "it does not say that nothing runs on $n"
 done
-if [ "${1:-}" = --debian11 ]; then
+if [ -n "$debian11" ]; then
 	[ -z "$(unit)" ] || die "a unit is left on old: $(unit)"
 	pgrep --ns "${machine_pid[old]}" --nslist pid -fa skippipe && die "a process is left on old"
 	unset 'machine_pid[old]'

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tests the first use on a fresh machine: tests/minimal_systems.sh [SUITE...], by default Debian 13, Debian 12, and the
-# bundle on Debian 11.
+# Tests the first use on a fresh machine: tests/minimal_systems.sh [SUITE...], by default Debian 13 and Debian 12, both
+# at the same time.
 #
 # Each system is made from nothing and gets only git and make. The script clones the last commit there. `make demo`
 # installs the missing packages and runs five iterations, and verify recomputes them bit for bit. This proves that `make
@@ -11,23 +11,12 @@
 # of `make deps`, builds all programs and lists their devices. It downloads 2 GB and needs 8 GB of disk. This system is
 # not part of the default.
 #
-# SUITE:bundle has no further packages, and its C library may be older. It gets the bundle of this build tree, runs five
-# iterations as an ordinary user, and verifies them.
-#
 # Packages come from the mirror that apt uses on this machine, or from MIRROR. The systems are mounted in namespaces,
 # and disappear with their processes.
 . "$(dirname "$0")/lib.sh"
 . tests/debian.sh
-[ $# -gt 0 ] || set -- trixie bookworm bullseye:bundle
+[ $# -gt 0 ] || set -- trixie bookworm
 iterations=5
-
-inside() { # inside ROOT COMMAND: runs a shell in that system, with no setting of this machine except its proxy
-	local root=$1
-	shift
-	apart sh -c 'cd "$1" && mount -t proc proc proc && mount --rbind /dev dev && mount --rbind /sys sys &&
-		exec chroot . env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin ${http_proxy:+"http_proxy=$http_proxy"} \
-			${https_proxy:+"https_proxy=$https_proxy"} sh -euc "$2"' sh "$root" "$*" </dev/null
-}
 
 take_commit() { # take_commit ROOT
 	git clone -q --bare --depth 1 "file://$PWD" "$1/skippipe.git" || die "the commit cannot be cloned"
@@ -46,24 +35,6 @@ check_system() { # check_system SUITE
 	inside "$root" 'cd skippipe; build/bin/skippipe verify /run/demo --format json' >"$dir/verify.json" \
 		2>"$dir/verify.err" || { cat "$dir/verify.json"; die "$1: verify finds a difference"; }
 	echo "$1: made in $((made - start)) s, make demo and verify in $((SECONDS - made)) s: $commits commits, $(field hashes <"$dir/verify.json") hashes the same"
-	rm -rf --one-file-system "$root"
-}
-
-# check_bundle SUITE: runs the bundle in a system whose libraries it must not need
-check_bundle() { # check_bundle SUITE
-	local root=$dir/$1-bundle start=$SECONDS made commits
-	make_debian "$1" "$root" git,make
-	made=$SECONDS
-	deploy/bundle.sh "$(dirname "$bin")" "$dir/bundle.tar.gz" >"$dir/bundle.err" 2>&1 || die "no bundle can be made"
-	tar -xzf "$dir/bundle.tar.gz" -C "$root/opt" || die "$1: the bundle cannot be unpacked"
-	inside "$root" "useradd --create-home user; cd /opt/skippipe-*; PATH=\$PWD/bin:\$PATH; export PATH
-		su user -c 'PATH=\$PATH; skippipe demo --headless --format jsonl --iterations $iterations --time-scale 0 --run-dir ~/demo'" \
-		>"$dir/events" 2>"$dir/demo.err" || die "$1: the bundle's demo: exit status $?"
-	commits=$(count "$dir/events" commit)
-	[ "$commits" = $iterations ] || die "$1: $commits commits"
-	inside "$root" '/opt/skippipe-*/bin/skippipe verify /home/user/demo --format json' >"$dir/verify.json" \
-		2>"$dir/verify.err" || { cat "$dir/verify.json"; die "$1: verify finds a difference"; }
-	echo "$1: made in $((made - start)) s, the bundle's demo and verify in $((SECONDS - made)) s: $commits commits, $(field hashes <"$dir/verify.json") hashes the same; C library $(inside "$root" 'ldd --version' | sed -n '1s/.* //p')"
 	rm -rf --one-file-system "$root"
 }
 
@@ -91,10 +62,21 @@ check_cuda() { # check_cuda SUITE
 
 can_make_debian || skip "$debian_why"
 echo "commit $(git rev-parse --short HEAD)$(git diff --quiet HEAD || echo ', without what is not committed')"
+# One system is made, with one processor, while the other compiles.
 for suite in "$@"; do
-	case $suite in
-	*:cuda) check_cuda "${suite%:cuda}" ;;
-	*:bundle) check_bundle "${suite%:bundle}" ;;
-	*) check_system "$suite" ;;
-	esac
+	(
+		dir=$dir/${suite/:/-} started=()
+		mkdir "$dir"
+		trap finish EXIT
+		trap 'kill -KILL "${started[@]}"; exit 143' TERM # unshare ignores SIGTERM
+		case $suite in
+		*:cuda) check_cuda "${suite%:cuda}" ;;
+		*) check_system "$suite" ;;
+		esac
+	) &
+	started+=($!)
 done
+failed=0
+for pid in "${started[@]}"; do wait "$pid" || failed=1; done
+started=()
+exit $failed

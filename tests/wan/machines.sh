@@ -15,7 +15,8 @@
 #   machine_processes NAME        prints the processes of a machine that are not its own
 #   hub COMMAND...                runs a command on the hub, in its home folder; ${as_hub[@]} is the beginning of that command
 #   fleet NAME STATUS WORD...     runs skippipe fleet on the hub with its output in $dir/NAME.out
-#   fleet_bundle                  sets bundle to the option that names the bundle to fleet up, and makes it if necessary
+#   fleet_bundle                  sets archive to a bundle, which it makes if necessary, and bundle to the option that names
+#                                 it to fleet up
 #   fleet_iterations              prints the number of iterations that the controller on the hub has committed
 #   fleet_leftovers               prints the files in the home folders that a fleet should not leave
 #
@@ -144,7 +145,6 @@ fleet() {
 }
 
 fleet_bundle() {
-	local archive
 	archive=$(dirname "$bin")/skippipe-$(cat VERSION)-$(uname -m).tar.gz
 	bundle=()
 	[ ! -e "$archive" ] || return 0
