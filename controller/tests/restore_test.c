@@ -2,6 +2,7 @@
  * order, and with what result. */
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/tests/test.h"
 #include "controller/tests/under_way.h"
@@ -90,6 +91,11 @@ static void cannot_read(struct controller *c, uint16_t node)
 	assert_int_equal(c->members.list[node].state, MEMBER_RESTORING);
 	restore_failed(&c->backups, &c->members.list[node], &u);
 	restore_turn(&c->backups);
+}
+
+static const char *newest_note(const struct controller *c)
+{
+	return c->run.journal.notes[c->run.journal.n_notes - 1].text;
 }
 
 #define FIXTURE_TEST(name) TEST_WITH(name, begin, under_way_end)
@@ -217,8 +223,13 @@ FIXTURE_TEST(an_unreadable_checkpoint_is_replaced_by_an_older_one)
 	assert_int_equal(c->run.committed, COMMITTED);
 	for (int i = 0; i < NODES; i++)
 		assert_false(member_is_restoring(&c->members.list[i]));
+	assert_non_null(strstr(newest_note(c), "unusable: an older one is used"));
 	assert_true(restore_checkpoint(&c->backups));
 	assert_int_equal(c->backups.restore.iteration, OLDER);
+	cannot_read(c, 1);
+	cannot_read(c, 0);
+	cannot_read(c, 2);
+	assert_non_null(strstr(newest_note(c), "unusable: there is no older one"));
 }
 
 /* Absent nodes were not asked to read. When such a node returns, the newer checkpoint may become

@@ -336,9 +336,11 @@ static void reject_checkpoint(struct backups *backups)
 
 	if (r->state == RESTORING_CHECKPOINT) { /* otherwise not enough nodes have joined yet */
 		r->below = r->iteration;
-		note(backups->run, NOTE_WARNING, -1, 0,
-		     "the checkpoint of it%llu is unusable: an older one is used",
-		     (unsigned long long)r->iteration);
+		note(backups->run, NOTE_WARNING, -1, 0, "the checkpoint of it%llu is unusable: %s",
+		     (unsigned long long)r->iteration,
+		     restore_newest(backups->run, r->iteration) > 0
+			     ? "an older one is used"
+			     : "there is no older one; start an agent that has its files");
 	}
 	end(backups, RESTORING_REJECT);
 }

@@ -148,6 +148,19 @@ int token_parse(const char *text, struct token *out, struct keys_identity **invi
 	return rc;
 }
 
+static const char spaces[] = " \t\r\n";
+
+/* Shortens the text to its first word, and wipes the rest. A byte order mark is no part of it. */
+static void keep_first_word(char text[TOKEN_SIZE])
+{
+	static const char mark[] = "\xef\xbb\xbf";
+	size_t from = strncmp(text, mark, strlen(mark)) == 0 ? strlen(mark) : 0;
+	from += strspn(text + from, spaces);
+	memmove(text, text + from, strlen(text + from) + 1);
+	const size_t word = strcspn(text, spaces);
+	sodium_memzero(text + word, TOKEN_SIZE - word);
+}
+
 /* Reads the first word of a file into memory that the caller wipes. file_read is not used, because
  * it does not wipe its buffers. */
 static int read_word(const char *path, char out[TOKEN_SIZE], struct error *err)
@@ -169,11 +182,8 @@ static int read_word(const char *path, char out[TOKEN_SIZE], struct error *err)
 	if (fd >= 0 && !is_stdin)
 		close(fd);
 	out[rc == 0 ? size : 0] = 0;
-	size_t from = strspn(out, " \t\r\n");
-	memmove(out, out + from, strlen(out + from) + 1);
-	size_t word = strcspn(out, " \t\r\n");
-	sodium_memzero(out + word, TOKEN_SIZE - word);
-	if (rc == 0 && word == 0)
+	keep_first_word(out);
+	if (rc == 0 && out[0] == 0)
 		rc = error_set(err, -EINVAL, "%s: is empty", is_stdin ? "standard input" : path);
 	return rc;
 }
@@ -182,7 +192,10 @@ int token_take(char *value, char out[TOKEN_SIZE], struct error *err)
 {
 	if (value[0] == '@' || strcmp(value, "-") == 0)
 		return read_word(value + (value[0] == '@'), out, err);
+	/* A secret of Kubernetes or a variable of a service often ends with a line's end. */
+	value += strspn(value, spaces);
 	const int n = snprintf(out, TOKEN_SIZE, "%s", value);
+	keep_first_word(out);
 	if (token_is(value))
 		token_wipe(value);
 	return n >= TOKEN_SIZE ? error_set(err, -EINVAL, "the token or address is too long") : 0;
