@@ -7,11 +7,11 @@ events=$dir/events run=$dir/run
 
 controller_pid() { sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log" | tail -n 1; }
 
-"$bin/skippipe" demo --headless --format jsonl --iterations 30 --time-scale 0 --run-dir "$run" \
+"$bin/skippipe" demo --headless --format jsonl --iterations 12 --time-scale 0 --run-dir "$run" \
 	>"$events" 2>"$dir/demo.err" &
 demo=$!
 started+=($demo)
-for n in 8 17; do
+for n in 3 7; do
 	wait_for "$events" $n $demo 120
 	kill -KILL "$(controller_pid)" || die "no controller to kill"
 done
@@ -26,7 +26,7 @@ grep '"event":"commit"' "$events" | field n | sort -n | uniq -d | grep . && die 
 field time <"$events" | sort -c || die "the times of the events do not ascend"
 # If a controller died between recording and announcing a commit, this commit is not in the events.
 check_verify "$run" 20
-[ "$(field committed <"$dir/verify.json")" = 30 ] || die "$(field committed <"$dir/verify.json") commits"
+[ "$(field committed <"$dir/verify.json")" = 12 ] || die "$(field committed <"$dir/verify.json") commits"
 check_gone "$run"
 
 # ---- in a pause

@@ -1,23 +1,23 @@
 #!/bin/bash
-# Faults in a demo. One agent is killed with -9 around iteration 10, and one is marked failed at 20. One agent sends NaN
-# at 26 and one sends 1e30 at 31; the controller excludes both. One agent is cut off from the others at 14 and is
-# excluded too. 40 iterations are committed, each microbatch counts once, and the weights equal those that one process
+# Faults in a demo. One agent is killed with -9 around iteration 4, and one is marked failed at 11. One agent sends NaN
+# at 14 and one sends 1e30 at 17; the controller excludes both. One agent is cut off from the others at 7 and is
+# excluded too. 22 iterations are committed, each microbatch counts once, and the weights equal those that one process
 # computes.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
 
-"$bin/skippipe" demo --headless --format jsonl --iterations 40 --time-scale 0 --run-dir "$run" \
-	--at 14:partition:9 --at 20:fail:11 --at 26:corrupt:4 --at 31:corrupt:1 >"$events" 2>"$dir/demo.err" &
+"$bin/skippipe" demo --headless --format jsonl --iterations 22 --time-scale 0 --run-dir "$run" \
+	--at 7:partition:9 --at 11:fail:11 --at 14:corrupt:4 --at 17:corrupt:1 >"$events" 2>"$dir/demo.err" &
 demo=$!
 started+=($demo)
-wait_for "$events" 10 $demo 120
+wait_for "$events" 4 $demo 120
 victim=$(agent_pid "$run" 7)
 kill -KILL "$victim" || die "agent 7 (process $victim) was not there"
 wait $demo || die "demo: exit status $?"
 started=()
 
-[ "$(count "$events" commit)" = 40 ] || die "$(count "$events" commit) commits"
+[ "$(count "$events" commit)" = 22 ] || die "$(count "$events" commit) commits"
 alive=$(grep '"event":"iteration"' "$events" | tail -n 1 | field nodes_alive)
 [ "$alive" -le 19 ] || die "$alive nodes alive at the end"
 grep '"event":"node"' "$events" | grep -q '"node":7,.*"state":"dead"' || die "the death of node 7 was not noticed"

@@ -1,14 +1,14 @@
 #!/bin/bash
-# A demo without a console runs 40 iterations with 20 nodes. The model learns, the plans follow the rules of scheduling,
+# A demo without a console runs 20 iterations with 20 nodes. The model learns, the plans follow the rules of scheduling,
 # and verify recomputes the run bit for bit.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run
 
-"$bin/skippipe" demo --headless --format jsonl --iterations 40 --time-scale 0 --run-dir "$run" \
+"$bin/skippipe" demo --headless --format jsonl --iterations 20 --time-scale 0 --run-dir "$run" \
 	>"$events" 2>"$dir/demo.err" || die "demo: exit status $?"
-[ "$(count "$events" commit)" = 40 ] || die "$(count "$events" commit) commits"
-[ "$(count "$events" iteration)" = 40 ] || die "$(count "$events" iteration) iterations"
+[ "$(count "$events" commit)" = 20 ] || die "$(count "$events" commit) commits"
+[ "$(count "$events" iteration)" = 20 ] || die "$(count "$events" iteration) iterations"
 bad=$(grep -cv '^{.*}$' "$events") || true
 [ "$bad" = 0 ] || die "$bad lines are not objects"
 

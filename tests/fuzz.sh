@@ -23,7 +23,7 @@ for source in */tests/*_fuzz.c; do
 	case "$only" in "  " | *" $(basename "$source" _fuzz.c) "*) wanted="$wanted $out/obj/${source%.c}" ;; esac
 done
 # shellcheck disable=SC2086
-${MAKE:-make} --no-print-directory -s -j2 CC="$clang" OPT="-g -O1" SANITIZE=fuzzer,address,undefined BUILD="$out/obj" $wanted
+${MAKE:-make} --no-print-directory -s -j2 CC="$clang" OPT="-O1 -gline-tables-only" SANITIZE=fuzzer,address,undefined BUILD="$out/obj" $wanted
 
 failed=0
 for source in */tests/*_fuzz.c; do

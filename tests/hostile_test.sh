@@ -13,8 +13,8 @@ hostile=$bin/../tests/hostile_agent
 
 modes=(numbers evaluations early announce links forge events logs watch)
 honest=6 # number of honest agents; the attacker has the next number
-seconds=4 long=0
-[ "${1:-}" = --long ] && { long=1 seconds=60; shift; }
+seconds=4 calm=2 long=0 # seconds with and without attack
+[ "${1:-}" = --long ] && { long=1 seconds=60 calm=60; shift; }
 [ $# -gt 0 ] && modes=("$@")
 words='sent\|S[0-9]' # what follows a node's name in the journal
 most_memory_kb=65536 most_file_bytes=1048576 least_percent=90
@@ -75,7 +75,7 @@ attack() { # attack MODE
 	begin "$mode"
 	wait_for "$at/events" 6 $controller 120 # after the first validation
 	n0=$(committed) f0=$(files_bytes)
-	sleep $seconds
+	sleep $calm
 	wait_for "$at/events" $((n0 + 5)) $controller 120
 	n1=$(committed) f1=$(files_bytes) before=($(resident)) seen=$(wc -l <"$at/events") logged=$(wc -l <"$at/controller.err")
 	kill -USR1 $attacker
@@ -123,7 +123,7 @@ attack() { # attack MODE
 		[ $(((n2 - n1) * 100)) -ge $(((n1 - n0) * least_percent)) ] ||
 			die "$mode: $((n2 - n1)) commits in $seconds s, $((n1 - n0)) before"
 	fi
-	echo "$mode: $((n1 - n0)) commits in $seconds s before, $((n2 - n1)) under attack"
+	echo "$mode: $((n1 - n0)) commits in $calm s before, $((n2 - n1)) in $seconds s under attack"
 	stop
 }
 

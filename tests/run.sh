@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs the given unit tests. Then, unless --unit is given, runs the scripts tests/*_test.sh, which use several processes
-# and real sockets. Each test has a time limit, and two run at a time. A script with exit status 77 was skipped and has
-# printed the reason. The last line counts the results.
+# and real sockets. Each test has a time limit, and two or three run at a time. A script with exit status 77 was skipped
+# and has printed the reason. The last line counts the results.
 set -u
 cd "$(dirname "$0")/.."
 unit=0
@@ -41,8 +41,14 @@ each() { # each AT_A_TIME LIMIT TEST...: runs several tests
 }
 
 # Unit tests run three at a time, because many of them wait for events that must not happen. Those of the controller
-# wait longest, so they run first.
-each 3 600 $(printf '%s\n' "$@" | grep /controller/) $(printf '%s\n' "$@" | grep -v /controller/)
-[ $unit = 1 ] || each 2 600 tests/*_test.sh tests/parity/*_test.sh
+# wait longest and the simulation computes longest, so they run first.
+each 3 600 $(printf '%s\n' "$@" | grep -E '/(sim|controller)/') $(printf '%s\n' "$@" | grep -vE '/(sim|controller)/')
+
+# Scripts wait for processes half of the time, so three run at a time; the longest begin first. A console must show
+# things within a few seconds, and some scripts measure times, so these run two at a time.
+long=(tests/{fleet_bed,fleet,choose,hostile,machines,crash_points,controller_killed,demo_faults,takeover,odd_failures}_test.sh)
+quick=(tests/{console_acts,console_reconnect,console_terminal,demo_terminal,large_packets,overlap,spares,wan_bed,wan_faults,wan_pipe}_test.sh)
+others() { printf '%s\n' tests/*_test.sh tests/parity/*_test.sh | grep -vxFf <(printf '%s\n' "${long[@]}" "${quick[@]}"); }
+[ $unit = 1 ] || { each 3 600 "${long[@]}" $(others); each 2 600 "${quick[@]}"; }
 echo "$(count passed) passed, $(count failed) failed, $(count skipped) skipped"
 [ "$(count failed)" = 0 ] && [ "$(count passed)" -gt 0 ]
