@@ -192,8 +192,8 @@ struct store_note {
 	uint64_t iteration;
 	int64_t wall_us;
 	const char *kind; /* "log", "event", "command", "prediction", "warning", "alert", ... */
-	/* Letter on the loss curve. 'S': skip ratio changed, 'F': node failed, 'R': stage restored;
-	 * 0: none. */
+	/* Letter on the loss curve. 'S': skip ratio changed, 'C': other stages, 'F': node failed,
+	 * 'R': node or stage is back; 0: none. */
 	char mark;
 	int32_t node;     /* node that the entry concerns; -1: none */
 	const char *text;

@@ -2,10 +2,11 @@
 # The model of a run is divided into other stages on the way: by a command, and by --resume. Six agents have separate
 # folders, where files of former stages lie beside those of the new ones. Each change leaves the weights as they are,
 # verify recomputes the whole record and names a false entry from before a change, and the losses equal those of a run
-# without a change. If the first weights are deleted, verify begins with the files of the change.
+# without a change. If the first weights are deleted, verify begins with the files of the change. A replay shows the
+# stages of each time.
 . "$(dirname "$0")/lib.sh"
 . tests/six_agents.sh
-need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model sqlite3
+need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model skippipe-console sqlite3
 sk=$bin/skippipe
 six_keys
 head -c 200000 docs/convergence.md docs/agent.md >"$dir/text"
@@ -63,6 +64,22 @@ check_verify "$run" 6
 "$sk" status "$run" >"$dir/status"
 grep -q 'layers 3,3,3,2,1' "$dir/status" || die "status shows other stages"
 [ ! -e "$run/recut" ] || die "files of the change are left"
+
+# ---- a replay shows each time with the stages of that time ----
+"$sk" admit "$dir/admitted" "$("$sk" keygen "$dir/console.key")" --role console --name console >/dev/null || die admit
+"$sk" controller --replay "$run" --speed 100 --listen "ipc://$dir/r" --key "$dir/controller.key" --admitted "$dir/admitted" \
+	2>"$dir/replay.err" &
+started=($!)
+"$bin/skippipe-console" --plain --connect "ipc://$dir/r" --controller-key "$("$bin/skippipe-key" public "$dir/controller.key")" \
+	--key "$dir/console.key" >"$dir/replay.out" 2>&1 </dev/null &
+started+=($!)
+for _ in $(seq 300); do grep -q 'of 5 stages a microbatch' "$dir/replay.out" && break; sleep 0.1; done
+for words in 'plan 1 from iteration 1: 3 of 3 stages a microbatch' ', layers 2,5,5, ' 'of 5 stages a microbatch'; do
+	grep -q "$words" "$dir/replay.out" || die "no \"$words\" in the replay: $(cat "$dir/replay.out")"
+done
+kill -TERM "${started[@]}"
+wait "${started[@]}"
+started=()
 
 # ---- a false entry from before the first change: two nodes exchange a gradient that they counted ----
 mkdir "$dir/false"

@@ -569,6 +569,7 @@ static const struct field msg_see_iteration_fields[] = {
 	N(U32, msg_see_iteration, alive),
 	N(U32, msg_see_iteration, path_length),
 	NMAX(U32, msg_see_iteration, skip_share, 99),
+	NMAX(U32, msg_see_iteration, n_stages, MSG_STAGES),
 	N(U32, msg_see_iteration, rerun),
 	N(U64, msg_see_iteration, at_us),
 	N(U64, msg_see_iteration, wall_us),

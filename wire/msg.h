@@ -27,7 +27,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 19
+#define MSG_VERSION 20
 #define MSG_TENSOR_MOST ((size_t)1 << 30) /* limit of the bytes of a message with a tensor */
 enum {
 	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
@@ -788,6 +788,7 @@ struct msg_see_iteration {
 	float gradient_norm, clip, lr;
 	float tokens_per_s;                      /* tokens trained in a real second */
 	uint32_t alive, path_length, skip_share; /* as in msg_see_status */
+	uint32_t n_stages; /* number of stages at that time; 0: unknown */
 	uint32_t rerun; /* number of microbatches that ran again */
 	/* Time of the commit, by the controller's clock and by the wall clock. */
 	int64_t at_us, wall_us;

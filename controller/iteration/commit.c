@@ -150,7 +150,6 @@ static void fill_iteration(struct iteration *it, const struct msg_commit *m, dou
 		.lr = m->lr,
 		.alive = members_live(it->members),
 		.path_length = (uint32_t)it->run->plan->plan->path_length,
-		.skip_share = (uint32_t)it->run->plan->plan->skip_share,
 		.rerun = it->routes.rerun,
 		.at_us = it->run->now_us,
 		.wall_us = clock_wall_us(),
@@ -162,7 +161,7 @@ static void fill_iteration(struct iteration *it, const struct msg_commit *m, dou
 					    it->run->training.hyper.sequence /
 					    ((double)(it->run->now_us - p->started_us) * 1e-6));
 	see->idle_fraction = (float)(1 - p->busy_s / (seconds * members_live(it->members)));
-	fill_algorithm(see, it->run->plan->plan);
+	fill_from_plan(see, it->run->plan->plan);
 }
 
 /* Returns the seconds that all nodes together spent computing. A task that began but never ended,

@@ -113,10 +113,12 @@ void plan_message_fini(struct plan_message *s)
 	*s = (struct plan_message){ 0 };
 }
 
-void fill_algorithm(struct msg_see_iteration *s, const struct plan *p)
+void fill_from_plan(struct msg_see_iteration *s, const struct plan *p)
 {
 	snprintf(s->algorithm, sizeof(s->algorithm), "%s",
 		 p->search.algorithm ? p->search.algorithm : "");
+	s->n_stages = (uint32_t)p->n_stages;
+	s->skip_share = (uint32_t)p->skip_share;
 }
 
 void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_plan *p)
@@ -129,8 +131,7 @@ void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_p
 		list[i - 1].predicted_sync_s = (float)p->sync_s;
 		if (!plan && plan_parse(p->plan, strlen(p->plan), &plan, NULL) != 0)
 			continue;
-		fill_algorithm(&list[i - 1], plan);
-		list[i - 1].skip_share = (uint32_t)plan->skip_share;
+		fill_from_plan(&list[i - 1], plan);
 	}
 	plan_free(plan);
 }

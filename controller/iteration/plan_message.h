@@ -37,10 +37,11 @@ int plan_message_init(struct plan_message *s, const struct message_run *run,
 		      const struct planned *p, const char *candidate);
 void plan_message_fini(struct plan_message *s);
 
-/* Fills in the algorithm that made the iteration's plan. */
-void fill_algorithm(struct msg_see_iteration *s, const struct plan *p);
-/* Fills in figures of the iterations in the list that ran by this plan: the algorithm, the share of
- * skipping microbatches and the predicted time of the sums. The list has n iterations in ascending
+/* Fills in the properties of the iteration's plan: its algorithm, number of stages and share of
+ * skipping microbatches. */
+void fill_from_plan(struct msg_see_iteration *s, const struct plan *p);
+/* Fills in figures of the iterations in the list that ran by this plan: the plan's properties and
+ * the predicted time of the sums. The list has n iterations in ascending
  * order. The store has these figures in the plan's row, not in the iteration's. */
 void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_plan *p);
 

@@ -397,6 +397,13 @@ static int read_parts(const struct recutting *x, struct run_parts *out, struct e
 	return 0;
 }
 
+/* Keeps the cluster and the state of the part that ends here. A replay shows them. */
+static int keep_former(const struct recutting *x, struct run_part *last, struct error *err)
+{
+	last->cluster = alloc_string(x->run->cluster);
+	return store_get(x->store, "controller", &last->state, err);
+}
+
 static int make_parts(const struct recutting *x, struct recut_record *out, struct error *err)
 {
 	struct run_parts parts;
@@ -407,8 +414,10 @@ static int make_parts(const struct recutting *x, struct recut_record *out, struc
 				 .per_shard = out->per_shard,
 				 .model = out->model_text };
 	int rc = read_parts(x, &parts, err);
-	const struct run_part *last = rc == 0 ? &parts.list[parts.n - 1] : NULL;
+	struct run_part *last = rc == 0 ? &parts.list[parts.n - 1] : NULL;
 
+	if (rc == 0)
+		rc = keep_former(x, last, err);
 	if (rc == 0)
 		rc = store_each_restore(x->store, count_restore, &next.n_restores, err);
 	if (rc == 0) {

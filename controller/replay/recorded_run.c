@@ -33,38 +33,31 @@ static int load_numbers(int *to, uint32_t n, const json_t *from, int most)
 	return 0;
 }
 
-/* Reads the run's settings from the state that a controller saves for its restart (resume.c). */
-static int load_saved(struct recorded_run *r, struct error *err)
+/* Reads settings from the state that a controller saves for its restart (resume.c). The run has the
+ * settings of its newest part. */
+static int load_saved(struct recorded_run *r, struct recorded_part *p, const char *text,
+		      struct error *err)
 {
 	int stages[MSG_NODES], path_length = 0, every, batches, rc;
-	json_t *o, *st, *sh;
+	json_t *o = json_loads(text, 0, NULL), *st, *sh;
 	json_int_t iterations = 0;
-	char *text;
 
-	rc = store_get(r->store, "controller", &text, err);
-	if (rc != 0)
-		return rc == -ENOENT ? error_set(err, -ENODATA,
-						 "the run never got under way: there is "
-						 "nothing to replay")
-				     : rc;
-	o = json_loads(text, 0, NULL);
-	free(text);
 	rc = o && json_unpack(o, "{s:F, s:i, s:I, s:i, s:i, s:o, s:o}", "time_scale",
 			      &r->time_scale,
 			      "path_length", &path_length, "iterations", &iterations, "eval_every",
 			      &every, "eval_batches", &batches, "stages", &st, "shards", &sh) == 0 ?
 		     0 : -EINVAL;
 	if (rc == 0)
-		rc = load_numbers(stages, r->n_nodes, st, r->cluster->n_stages);
+		rc = load_numbers(stages, r->n_nodes, st, p->cluster->n_stages);
 	if (rc == 0)
-		rc = load_numbers(r->shard_of, r->n_nodes, sh, (int)r->run->n_shards);
+		rc = load_numbers(p->shard_of, r->n_nodes, sh, (int)p->n_shards);
 	json_decref(o);
 	if (rc != 0 || !isfinite(r->time_scale) || path_length < 1 ||
-	    path_length > r->cluster->n_stages)
+	    path_length > p->cluster->n_stages)
 		return error_set(err, -EINVAL, "the controller's own record is damaged");
 	for (uint32_t i = 0; i < r->n_nodes; i++)
-		r->cluster->nodes[i].stage = stages[i];
-	r->path_length = (uint32_t)path_length;
+		p->cluster->nodes[i].stage = stages[i];
+	p->path_length = (uint32_t)path_length;
 	r->iterations_wanted = (uint64_t)iterations;
 	r->unit_s = r->time_scale > 0 ? r->time_scale : 1;
 	return 0;
@@ -81,56 +74,103 @@ static void restore_bytes(struct cluster *c, const char *recorded)
 	link_table_free(links);
 }
 
-static int load_part(struct recorded_run *r, struct error *err)
+static int load_cluster(struct recorded_run *r, struct recorded_part *p, const char *text,
+			struct error *err)
 {
-	struct run_parts parts;
-	struct error ignored;
-	char *text;
-	int rc;
+	uint32_t n_microbatches = p->n_shards * p->per_shard, n_nodes;
+	int rc = cluster_parse(text, strlen(text), &p->cluster, err);
 
-	if (store_get(r->store, RUN_PARTS_KEY, &text, &ignored) != 0)
-		return 0;
-	rc = run_parts_parse(&parts, text, err);
-	free(text);
 	if (rc != 0)
 		return rc;
-	r->first_writer = parts.list[parts.n - 1].writer;
-	run_parts_free(&parts);
+	p->cluster->formats = r->run->formats;
+	restore_bytes(p->cluster, text);
+	n_nodes = (uint32_t)p->cluster->n_nodes;
+	if (n_nodes > MSG_NODES || p->cluster->n_stages > MSG_STAGES ||
+	    (uint64_t)p->n_shards * p->per_shard > MSG_MICROBATCHES || n_microbatches == 0)
+		return error_set(err, -EINVAL, "the run is larger than any run can be");
+	if (r->parts.n > 1 && (n_nodes != r->n_nodes || n_microbatches != r->n_microbatches))
+		return error_set(err, -EINVAL, "the parts of the run contradict each other");
+	r->n_nodes = n_nodes;
+	r->n_microbatches = n_microbatches;
+	p->shard_of = alloc_array(n_nodes, sizeof(*p->shard_of));
 	return 0;
+}
+
+static int load_model(struct recorded_run *r, struct recorded_part *p, const char *text,
+		      struct error *err)
+{
+	struct model_config model;
+	struct hyperparameters hyper;
+	int rc = model_preset("tiny", &model, &hyper, err);
+
+	if (rc == 0)
+		rc = model_config_parse(&model, &hyper, text, strlen(text), "model", err);
+	if (rc != 0)
+		return rc;
+	r->parameters = count_parameters(&model);
+	snprintf(p->model, sizeof(p->model), "llama %.3gM", (double)r->parameters * 1e-6);
+	model_cut_append(&model, p->model, sizeof(p->model));
+	for (uint32_t s = 0; s < model.n_stages && s < MSG_STAGES; s++)
+		p->layers[s] = (uint16_t)model_layer_count(&model, s);
+	r->rehearsal = model.rehearsal;
+	return 0;
+}
+
+static int load_part(struct recorded_run *r, const struct run_part *from, struct error *err)
+{
+	struct recorded_part *p = LIST_ADD(&r->parts);
+	int rc;
+
+	*p = (struct recorded_part){ .after = from->after,
+				     .first_writer = from->writer,
+				     .n_shards = from->n_shards,
+				     .per_shard = from->per_shard };
+	rc = load_cluster(r, p, from->cluster, err);
+	if (rc == 0)
+		rc = load_model(r, p, from->model, err);
+	return rc ? rc : load_saved(r, p, from->state, err);
+}
+
+/* Reads the list of parts. A run whose stages never changed has one part and no list. */
+static int read_parts(const struct recorded_run *r, struct run_parts *out, struct error *err)
+{
+	const struct store_run *run = r->run;
+	struct run_part whole = { .n_shards = run->n_shards,
+				  .per_shard = run->per_shard,
+				  .model = (char *)run->model };
+	struct run_part *last;
+	char *text;
+	int rc = store_get(r->store, RUN_PARTS_KEY, &text, err);
+
+	if (rc == 0) {
+		rc = run_parts_parse(out, text, err);
+		free(text);
+	} else if (rc == -ENOENT) {
+		run_parts_add(out, &whole);
+		rc = 0;
+	}
+	if (rc != 0)
+		return rc;
+	last = &out->list[out->n - 1];
+	last->cluster = alloc_string(run->cluster);
+	rc = store_get(r->store, "controller", &last->state, err);
+	return rc == -ENOENT ? error_set(err, -ENODATA, "the run never got under way: there is "
+							"nothing to replay")
+			     : rc;
 }
 
 static int load_run(struct recorded_run *r, struct error *err)
 {
-	const struct store_run *run = r->run;
-	struct model_config model;
-	struct hyperparameters hyper;
-	int rc = cluster_parse(run->cluster, strlen(run->cluster), &r->cluster, err);
+	struct run_parts parts = { NULL, 0 };
+	int rc = read_parts(r, &parts, err);
+	size_t first = parts.n;
 
-	if (rc == 0) {
-		r->cluster->formats = run->formats;
-		restore_bytes(r->cluster, run->cluster);
-	}
-	if (rc == 0)
-		rc = model_preset("tiny", &model, &hyper, err);
-	if (rc == 0)
-		rc = model_config_parse(&model, &hyper, run->model, strlen(run->model), "model",
-					err);
-	if (rc != 0)
-		return rc;
-	if (r->cluster->n_nodes > MSG_NODES || r->cluster->n_stages > MSG_STAGES ||
-	    (uint64_t)run->n_shards * run->per_shard > MSG_MICROBATCHES || run->n_shards == 0 ||
-	    run->per_shard == 0)
-		return error_set(err, -EINVAL, "the run is larger than any run can be");
-	r->parameters = count_parameters(&model);
-	snprintf(r->model, sizeof(r->model), "llama %.3gM", (double)r->parameters * 1e-6);
-	model_cut_append(&model, r->model, sizeof(r->model));
-	for (uint32_t s = 0; s < model.n_stages && s < MSG_STAGES; s++)
-		r->layers[s] = (uint16_t)model_layer_count(&model, s);
-	r->rehearsal = model.rehearsal;
-	r->n_nodes = (uint32_t)r->cluster->n_nodes;
-	r->shard_of = alloc_array(r->n_nodes, sizeof(*r->shard_of));
-	rc = load_part(r, err);
-	return rc ? rc : load_saved(r, err);
+	while (first > 0 && parts.list[first - 1].cluster && parts.list[first - 1].state)
+		first--;
+	for (size_t i = first; rc == 0 && i < parts.n; i++)
+		rc = load_part(r, &parts.list[i], err);
+	run_parts_free(&parts);
+	return rc;
 }
 
 /* ---- reading ---- */
@@ -201,8 +241,11 @@ void recorded_run_free(struct recorded_run *r)
 		free(r->plans.list[i].reason);
 		free(r->plans.list[i].text);
 	}
-	cluster_free(r->cluster);
-	free(r->shard_of);
+	for (size_t i = 0; i < r->parts.n; i++) {
+		cluster_free(r->parts.list[i].cluster);
+		free(r->parts.list[i].shard_of);
+	}
+	free(r->parts.list);
 	free(r->iterations.list);
 	free(r->validations.list);
 	free(r->notes.list);

@@ -25,6 +25,7 @@
 
 /* Happenings at the same time are replayed in this order. */
 enum happening_kind {
+	HAPPENED_CONTROLLER,
 	HAPPENED_COMMIT, HAPPENED_BELIEF, HAPPENED_NODE, HAPPENED_GPU, HAPPENED_DEVICE,
 	HAPPENED_PLAN, HAPPENED_PHASE, HAPPENED_VALIDATION, HAPPENED_NOTE, HAPPENED_FAULT,
 	HAPPENED_HEAL
@@ -33,8 +34,24 @@ enum happening_kind {
 struct happening {
 	int64_t at_us;
 	uint8_t kind; /* enum happening_kind */
-	/* index into the array for this kind; HEAL and FAULT share the array of faults */
+	/* Index into the array for this kind. HEAL and FAULT share the array of faults. CONTROLLER,
+	 * the first row of another controller, has the part of the run that this controller
+	 * continues. */
 	uint32_t index;
+};
+
+/* A part of the run in which the stages stayed the same (model/files/run_parts.h) */
+struct recorded_part {
+	uint64_t after;              /* last iteration committed before the part */
+	uint64_t first_writer;       /* the part's first controller */
+	struct cluster *cluster;     /* the cluster, with each node in its newest stage */
+	char model[64];              /* the model's name as consoles show it */
+	uint16_t layers[MSG_STAGES]; /* number of layers of each stage */
+	uint32_t n_shards, per_shard; /* data shards, and microbatches of each in an iteration */
+	int *shard_of;               /* array of n_nodes: data shard of each node; -1: none */
+	uint32_t path_length;        /* newest path length requested */
+	/* Seconds of an iteration of the plain pipeline; 0 until the caller sets it */
+	double baseline_s;
 };
 
 struct recorded_node { /* a change of a node's state */
@@ -73,30 +90,20 @@ struct recorded_plan {
 struct recorded_phase {
 	enum run_phase phase;
 	uint64_t iteration;
-	/* Number of the controller that wrote this row; a restarted controller has another
-	 * number */
-	uint64_t writer;
 };
 
 struct recorded_run {
 	struct store *store;         /* borrowed until recorded_run_free */
 	const struct store_run *run; /* owned by the store */
-	struct cluster *cluster;     /* the cluster, with each node in its newest stage */
-	/* The first controller of the newest part of the run (model/files/run_parts.h). Earlier
-	 * controllers ran with other stages, so their stages and plans are not shown. */
-	uint64_t first_writer;
+	/* The parts in their order in the run. If the record does not describe the stages of an
+	 * early part, the list begins after that part. */
+	LIST(struct recorded_part) parts;
 	uint64_t parameters;
-	char model[64];              /* the model's name as consoles show it */
-	uint16_t layers[MSG_STAGES]; /* number of layers of each stage */
 	/* Divisor of the bytes of tensors, as in struct model_config; 0: not a rehearsal */
 	uint32_t rehearsal;
 	uint64_t iterations_wanted; /* length of the run in iterations; 0: no limit */
 	double time_scale, unit_s;
-	uint32_t path_length;        /* newest path length requested */
-	uint32_t n_nodes;
-	int *shard_of; /* array of n_nodes */
-	/* Seconds of an iteration of the plain pipeline; 0 until the caller sets it */
-	double baseline_s;
+	uint32_t n_nodes, n_microbatches; /* the same in all parts */
 
 	LIST(struct msg_see_iteration) iterations;
 	LIST(struct msg_see_validation) validations;

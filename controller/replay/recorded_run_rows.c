@@ -26,6 +26,7 @@ struct reading {
 	LIST(struct anchor) anchors;
 	size_t at_anchor;
 	uint64_t writer;  /* the controller that wrote the newest moment read so far */
+	size_t part;      /* the part of the run that this controller continues */
 	int64_t shift_us; /* added to a time of that controller to get the time on the timeline */
 	/* array of n_iterations: newest start of each iteration; INT64_MIN: not recorded */
 	int64_t *started;
@@ -77,6 +78,12 @@ static void take_writer(struct reading *g, const struct store_moment *m)
 			g->shift_us = last->timeline_us - m->at_us;
 	}
 	g->writer = m->writer;
+	if (m->writer < g->r->parts.list[0].first_writer)
+		return;
+	while (g->part + 1 < g->r->parts.n &&
+	       g->r->parts.list[g->part + 1].first_writer <= m->writer)
+		g->part++;
+	add_happening(g->r, m->at_us + g->shift_us, HAPPENED_CONTROLLER, g->part);
 }
 
 /* ---- moments ---- */
@@ -88,7 +95,7 @@ static int take_node(struct reading *g, const struct store_moment *m, int64_t at
 	int state = node_state_named(m->word);
 
 	if (state < 0 || m->node < 0 || (uint32_t)m->node >= r->n_nodes ||
-	    m->stage >= r->cluster->n_stages)
+	    m->stage >= r->parts.list[g->part].cluster->n_stages)
 		return error_set(g->err, -EINVAL,
 				 "moment %llu: node %d, stage %d cannot be \"%.20s\"",
 				 (unsigned long long)m->id, m->node, m->stage, m->word);
@@ -152,7 +159,7 @@ static void add_phase(struct reading *g, enum run_phase phase, uint64_t iteratio
 	    (r->phases.n == 0 || r->phases.list[r->phases.n - 1].phase != PHASE_REDUCING))
 		g->started[iteration - 1] = at_us;
 	add_happening(r, at_us, HAPPENED_PHASE, r->phases.n);
-	*LIST_ADD(&r->phases) = (struct recorded_phase){ phase, iteration, g->writer };
+	*LIST_ADD(&r->phases) = (struct recorded_phase){ phase, iteration };
 }
 
 /* Ignores the moment of a plan that is newer than the plans that were read. */
@@ -199,7 +206,7 @@ static int see_moment(void *context, const struct store_moment *m)
 	at_us = m->at_us + g->shift_us;
 	*LIST_ADD(&g->anchors) = (struct anchor){ m->wall_us, at_us };
 	g->r->last_moment = m->id;
-	if (m->writer < g->r->first_writer && strcmp(m->kind, "commit") != 0)
+	if (m->writer < g->r->parts.list[0].first_writer && strcmp(m->kind, "commit") != 0)
 		return 0;
 	if (strcmp(m->kind, "node") == 0)
 		return take_node(g, m, at_us);
@@ -236,7 +243,7 @@ static int see_commit(void *context, const struct store_commit *c)
 		.collisions = c->collisions.n,
 		.wait_s = (float)c->collisions.wait_s,
 		.gradient_norm = (float)c->gradient_norm,
-		.clip = c->scale * (float)(r->run->n_shards * r->run->per_shard),
+		.clip = c->scale * (float)r->n_microbatches,
 		.lr = c->lr,
 		.alive = c->alive,
 		.path_length = c->path_length,
@@ -331,8 +338,7 @@ static void place_commits(struct reading *g)
 {
 	struct recorded_run *r = g->r;
 	double tokens = r->rehearsal ? 0
-				     : (double)r->run->n_shards * r->run->per_shard *
-					       r->run->batch * r->run->sequence;
+				     : (double)r->n_microbatches * r->run->batch * r->run->sequence;
 
 	for (size_t i = 0; i < r->iterations.n; i++) {
 		struct msg_see_iteration *it = &r->iterations.list[i];

@@ -77,7 +77,7 @@ static int by_time(const void *a, const void *b)
  * the microbatch was restarted, which frees its slots on all nodes. */
 static int count_slots(const struct recorded_run *r, struct msg_task_event *events, uint32_t n)
 {
-	size_t microbatches = (size_t)r->run->n_shards * r->run->per_shard;
+	size_t microbatches = r->n_microbatches;
 	uint8_t *held = alloc_array(microbatches * r->n_nodes, 1);
 	uint8_t *slots = alloc_array(r->n_nodes, 1);
 	bool *begun = alloc_array(microbatches * r->n_nodes, sizeof(*begun));
@@ -170,13 +170,12 @@ struct tensor_formats recorded_run_formats(const struct recorded_run *r, size_t 
 		    : r->run->formats;
 }
 
-/* A restarted controller starts from the cluster as described, without the corrections of earlier
+/* Each controller starts from the cluster as described, without the corrections of earlier
  * controllers. */
 struct cluster *recorded_run_cluster(const struct recorded_run *r, size_t upto)
 {
-	struct cluster *c = cluster_copy(r->cluster);
+	struct cluster *c = cluster_copy(r->parts.list[0].cluster);
 	struct tensor_formats formats = recorded_run_formats(r, 0);
-	uint64_t writer = 0;
 
 	cluster_reformat(c, &formats);
 
@@ -189,14 +188,11 @@ struct cluster *recorded_run_cluster(const struct recorded_run *r, size_t upto)
 			formats = recorded_run_formats(r, h->index + 1);
 			cluster_reformat(c, &formats);
 		}
-		if (h->kind != HAPPENED_PHASE || r->phases.list[h->index].writer == writer)
+		if (h->kind != HAPPENED_CONTROLLER)
 			continue;
-		if (writer != 0) {
-			cluster_free(c);
-			c = cluster_copy(r->cluster);
-			cluster_reformat(c, &formats);
-		}
-		writer = r->phases.list[h->index].writer;
+		cluster_free(c);
+		c = cluster_copy(r->parts.list[h->index].cluster);
+		cluster_reformat(c, &formats);
 	}
 	return c;
 }

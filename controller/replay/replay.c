@@ -16,9 +16,9 @@
 
 /* ---- applying happenings ---- */
 
-static size_t microbatches(const struct replay *r)
+const struct recorded_part *replay_part(const struct replay *r)
 {
-	return (size_t)r->rec->run->n_shards * r->rec->run->per_shard;
+	return &r->rec->parts.list[r->part];
 }
 
 static void forget_tasks(struct replay *r)
@@ -29,7 +29,7 @@ static void forget_tasks(struct replay *r)
 	r->tasks.iteration = 0;
 	r->tasks.is_read = r->tasks.all_past = false;
 	r->tasks.n_done = 0;
-	for (size_t i = 0; i < microbatches(r); i++) {
+	for (uint32_t i = 0; i < r->rec->n_microbatches; i++) {
 		r->tasks.done[i] = false;
 		r->tasks.loss_node[i] = -1;
 	}
@@ -43,7 +43,7 @@ static void forget_tasks(struct replay *r)
 static void forget_nodes(struct replay *r)
 {
 	for (uint32_t i = 0; i < r->rec->n_nodes; i++) {
-		const struct cluster_node *n = &r->rec->cluster->nodes[i];
+		const struct cluster_node *n = &replay_part(r)->cluster->nodes[i];
 
 		r->nodes[i] = (struct cursor_node){ .state = NOBODY, .since_us = r->rec->first_us,
 					       .stage = n->stage, .forward_s = n->forward_s,
@@ -58,7 +58,8 @@ static void rewind_all(struct replay *r)
 	r->at = r->n_iterations = r->n_validations = r->n_notes = 0;
 	r->phase = PHASE_GATHERING;
 	r->iteration = 1;
-	r->committed = r->writer = 0;
+	r->committed = 0;
+	r->part = 0;
 	r->started_us = 0;
 	r->plan = NOBODY;
 	r->cursor_us = r->rec->first_us;
@@ -73,17 +74,21 @@ static bool still_under_way(enum run_phase before)
 	return before == PHASE_COMPUTING || before == PHASE_REDUCING || before == PHASE_STALLED;
 }
 
+/* A restarted controller knows no nodes at first. The plan of a part of the run is no plan for the
+ * stages of the next part. */
+static void fold_controller(struct replay *r, size_t part)
+{
+	if (part != r->part)
+		r->plan = NOBODY;
+	r->part = part;
+	forget_nodes(r);
+	forget_tasks(r);
+}
+
 static void fold_phase(struct replay *r, const struct happening *h)
 {
 	const struct recorded_phase *p = &r->rec->phases.list[h->index];
 
-	if (p->writer != r->writer) { /* a restarted controller knows no nodes at first */
-		if (r->writer != 0) {
-			forget_nodes(r);
-			forget_tasks(r);
-		}
-		r->writer = p->writer;
-	}
 	if (p->phase == PHASE_COMPUTING && !still_under_way(r->phase)) {
 		forget_tasks(r);
 		r->started_us = h->at_us;
@@ -121,6 +126,9 @@ static void fold_belief(struct replay *r, const struct recorded_belief *b)
 static void fold_happening(struct replay *r, const struct happening *h)
 {
 	switch ((enum happening_kind)h->kind) {
+	case HAPPENED_CONTROLLER:
+		fold_controller(r, h->index);
+		break;
 	case HAPPENED_COMMIT:
 		r->committed = r->rec->iterations.list[h->index].iteration;
 		r->n_iterations = h->index + 1;
@@ -248,16 +256,43 @@ int replay_seek(struct replay *r, int64_t cursor_us, struct error *err)
 	return move_cursor(r, cursor_us, NULL, NULL, err);
 }
 
+/* Returns true if another controller wrote rows between the cursor and a later time. */
+static bool controller_follows(const struct replay *r, int64_t until_us)
+{
+	const struct recorded_run *rec = r->rec;
+
+	for (size_t i = r->at;
+	     i < rec->happenings.n && rec->happenings.list[i].at_us <= until_us; i++)
+		if (rec->happenings.list[i].kind == HAPPENED_CONTROLLER)
+			return true;
+	return false;
+}
+
+/* A console gets a snapshot from every controller of a live run, so here it gets one too. */
 int replay_next(struct replay *r, int64_t cursor_us, replay_emit emit, void *context,
 		struct error *err)
 {
+	struct error later = { "" };
+	int rc, sent;
+
 	cursor_us = within_record(r, cursor_us);
-	return cursor_us < r->cursor_us ? 0 : move_cursor(r, cursor_us, emit, context, err);
+	if (cursor_us < r->cursor_us)
+		return 0;
+	if (!controller_follows(r, cursor_us))
+		return move_cursor(r, cursor_us, emit, context, err);
+	rc = move_cursor(r, cursor_us, NULL, NULL, err);
+	sent = replay_snapshot(r, emit, context, rc ? &later : err);
+	return rc ? rc : sent;
 }
 
 int64_t replay_cursor(const struct replay *r)
 {
 	return r->cursor_us;
+}
+
+size_t replay_part_at(const struct replay *r)
+{
+	return r->part;
 }
 
 int64_t replay_next_commit(const struct replay *r)
@@ -275,11 +310,12 @@ int replay_new(struct replay **out, const struct recorded_run *recorded, struct 
 	int rc;
 
 	r->rec = recorded;
+	r->showing = recorded->run->id;
 	r->planned_of = NOBODY;
 	r->nodes = alloc_array(recorded->n_nodes, sizeof(*r->nodes));
 	r->active = alloc_array(recorded->faults.n, sizeof(*r->active));
-	r->tasks.done = alloc_array(microbatches(r), sizeof(*r->tasks.done));
-	r->tasks.loss_node = alloc_array(microbatches(r), sizeof(*r->tasks.loss_node));
+	r->tasks.done = alloc_array(recorded->n_microbatches, sizeof(*r->tasks.done));
+	r->tasks.loss_node = alloc_array(recorded->n_microbatches, sizeof(*r->tasks.loss_node));
 	rewind_all(r);
 	rc = move_cursor(r, recorded->first_us, NULL, NULL, err);
 	if (rc != 0)

@@ -52,6 +52,8 @@ int replay_renew(struct replay *r, const struct recorded_run *recorded, struct e
 void replay_note_pace(struct replay *r, double times, uint64_t dropped);
 
 int64_t replay_cursor(const struct replay *r);
+/* Returns the index of the recorded part to which the cursor's time belongs. */
+size_t replay_part_at(const struct replay *r);
 /* Moves the cursor to any time without emitting messages. The time is limited to the recorded run's
  * beginning and end. */
 int replay_seek(struct replay *r, int64_t cursor_us, struct error *err);
@@ -66,8 +68,8 @@ void replay_run(const struct replay *r, replay_emit emit, void *context);
 /* Emits the whole state, from MSG_SEE_RUN to MSG_SEE_SYNCED. Each snapshot has a new run number, so
  * that the console drops everything that it showed at another cursor. */
 int replay_snapshot(struct replay *r, replay_emit emit, void *context, struct error *err);
-/* Moves the cursor forward and emits the changes on the way. Does nothing if the time is before the
- * cursor. */
+/* Moves the cursor forward and emits the changes on the way, or a snapshot if the run's controller
+ * was restarted on the way. Does nothing if the time is before the cursor. */
 int replay_next(struct replay *r, int64_t cursor_us, replay_emit emit, void *context,
 		struct error *err);
 void replay_status(const struct replay *r, replay_emit emit, void *context);

@@ -22,24 +22,25 @@ enum { SNAPSHOT_NOTES = 500, SNAPSHOT_CURVE = 4096 };
 static void emit_run(const struct replay *r, replay_emit emit, void *context)
 {
 	const struct recorded_run *rec = r->rec;
-	uint64_t n = (uint64_t)rec->run->n_shards * rec->run->per_shard;
+	const struct recorded_part *part = replay_part(r);
+	uint64_t n = rec->n_microbatches;
 	struct msg m = { .type = MSG_SEE_RUN };
 
 	m.u.see_run = (struct msg_see_run){
-		.run = rec->run->id + r->showing, .parameters = rec->parameters,
+		.run = r->showing, .parameters = rec->parameters,
 		.n_nodes = rec->n_nodes,
-		.n_stages = (uint32_t)rec->cluster->n_stages,
-		.always = rec->cluster->always, .microbatches = (uint32_t)n,
-		.per_data_node = rec->run->per_shard,
+		.n_stages = (uint32_t)part->cluster->n_stages,
+		.always = part->cluster->always, .microbatches = (uint32_t)n,
+		.per_data_node = part->per_shard,
 		.tokens_per_iteration =
 			rec->rehearsal ? 0 : n * rec->run->batch * rec->run->sequence,
 		.iterations = rec->iterations_wanted, .time_scale = rec->unit_s,
-		.started_wall_us = rec->run->started_wall_us, .baseline_s = rec->baseline_s,
+		.started_wall_us = rec->run->started_wall_us, .baseline_s = part->baseline_s,
 		.emulated = rec->time_scale != 0, .rehearsal = rec->rehearsal,
 		.replay = 1, .first_us = rec->first_us, .last_us = rec->last_us,
 	};
 	snprintf(m.u.see_run.name, sizeof(m.u.see_run.name), "%s", rec->run->name);
-	snprintf(m.u.see_run.model, sizeof(m.u.see_run.model), "%s", rec->model);
+	snprintf(m.u.see_run.model, sizeof(m.u.see_run.model), "%s", part->model);
 	emit(context, &m);
 }
 
@@ -103,7 +104,8 @@ static void recall_member(const struct replay *r, uint32_t node, struct member *
 static void emit_node(const struct replay *r, uint32_t node, replay_emit emit, void *context)
 {
 	const struct cursor_node *s = &r->nodes[node];
-	struct cluster_node planned = r->rec->cluster->nodes[node];
+	const struct recorded_part *part = replay_part(r);
+	struct cluster_node planned = part->cluster->nodes[node];
 	struct member w;
 	struct msg m = { .body = NULL };
 
@@ -112,8 +114,8 @@ static void emit_node(const struct replay *r, uint32_t node, replay_emit emit, v
 	planned.backward_s = s->backward_s;
 	planned.loss_s = s->loss_s;
 	recall_member(r, node, &w);
-	node_message(&m, &w, &planned, cluster_work(r->rec->cluster, s->stage),
-		     s->stage < 0 ? 0 : r->rec->layers[s->stage], 0);
+	node_message(&m, &w, &planned, cluster_work(part->cluster, s->stage),
+		     s->stage < 0 ? 0 : part->layers[s->stage], 0);
 	m.u.see_node.state = (uint8_t)state_of(r, s);
 	emit(context, &m);
 }
@@ -123,7 +125,9 @@ static int see_hash(void *context, const struct store_hash *h)
 	struct replay *r = context;
 	struct cursor_node *s;
 
-	if (h->node >= r->rec->n_nodes)
+	/* Hashes of other stages are those of standby copies, or of a stage that the node has
+	 * left. */
+	if (h->node >= r->rec->n_nodes || h->stage != r->nodes[h->node].stage)
 		return 0;
 	s = &r->nodes[h->node];
 	s->hash = h->hash;
@@ -146,6 +150,8 @@ static int learn_hashes(struct replay *r, struct error *err)
 		r->nodes[i].hash_agrees = true;
 	}
 	r->hashes_of = r->committed;
+	if (r->committed <= replay_part(r)->after) /* the recorded hashes are of former stages */
+		return 0;
 	return store_each_hash(r->rec->store, r->committed, see_hash, r, err);
 }
 
@@ -168,8 +174,9 @@ int replay_plan(struct replay *r, struct error *err)
 static int emit_plan(struct replay *r, replay_emit emit, void *context, struct error *err)
 {
 	const struct recorded_run *rec = r->rec;
-	struct message_run run = { rec->n_nodes, rec->run->n_shards, rec->run->per_shard,
-				   rec->shard_of, rec->unit_s };
+	const struct recorded_part *part = replay_part(r);
+	struct message_run run = { rec->n_nodes, part->n_shards, part->per_shard, part->shard_of,
+				   rec->unit_s };
 	struct plan_message s;
 	int rc = replay_plan(r, err);
 
@@ -230,7 +237,7 @@ static void describe_phase(const struct replay *r, char *out, size_t room)
 	n = (size_t)snprintf(out, room, "recorded, %s; ", speed);
 	if (n < room)
 		describe_iteration(out + n, room - n, r->phase, r->iteration, r->tasks.n_done,
-				   r->rec->run->n_shards * r->rec->run->per_shard);
+				   r->rec->n_microbatches);
 }
 
 void replay_status(const struct replay *r, replay_emit emit, void *context)
@@ -248,9 +255,9 @@ void replay_status(const struct replay *r, replay_emit emit, void *context)
 		.epoch = plan ? plan->epoch : 0,
 		.alive = count_alive(r),
 		.n_nodes = rec->n_nodes,
-		.path_length = plan ? plan->path_length : rec->path_length,
+		.path_length = plan ? plan->path_length : replay_part(r)->path_length,
 		.skip_share = plan ? plan->skip_share : 0,
-		.n_stages = (uint32_t)rec->cluster->n_stages,
+		.n_stages = (uint32_t)replay_part(r)->cluster->n_stages,
 		.now_us = r->cursor_us,
 		.iteration_started_us = r->started_us,
 		.dropped = r->dropped,
@@ -322,6 +329,8 @@ int replay_tell(struct replay *r, const struct happening *h, replay_emit emit, v
 		break;
 	case HAPPENED_PHASE:
 		break; /* a phase has no message of its own: the next status reports it */
+	case HAPPENED_CONTROLLER:
+		break; /* a console gets a snapshot instead (replay_next) */
 	}
 	return rc;
 }

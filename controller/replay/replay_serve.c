@@ -52,6 +52,7 @@ struct viewer {
 /* A comparison that the planner has not answered. */
 struct awaited {
 	uint64_t request;
+	size_t part; /* index of the part of the run whose stages the comparison has */
 	post_peer_id peer;
 	uint64_t command;
 	char name[32];
@@ -67,6 +68,7 @@ struct server {
 	struct store *store;
 	struct recorded_run *recorded;
 	struct planner *planner;
+	size_t n_baselines; /* number of parts of the run whose baselines were planned */
 	/* Allocated one by one, so that their addresses stay the same: callbacks point to them. */
 	struct viewer *viewers[VIEWERS_MOST];
 	uint32_t n_viewers;
@@ -296,8 +298,7 @@ static void ask_comparison(struct server *t, struct viewer *v, const struct msg_
 	if (rc == 0)
 		q.formats = cluster->formats;
 	if (rc == 0)
-		rc = compare_request(m, t->recorded->cluster->n_stages,
-				     cluster_most_skipped(t->recorded->cluster),
+		rc = compare_request(m, cluster->n_stages, cluster_most_skipped(cluster),
 				     t->recorded->n_nodes, excluded, &q, name, sizeof(name),
 				     &err);
 	if (rc != 0) {
@@ -307,7 +308,8 @@ static void ask_comparison(struct server *t, struct viewer *v, const struct msg_
 			memmove(t->awaited, t->awaited + 1, --t->n_awaited * sizeof(*t->awaited));
 		a = &t->awaited[t->n_awaited++];
 		cluster_reformat(cluster, &q.formats);
-		*a = (struct awaited){ planner_ask(t->planner, cluster, &q), v->peer, m->id, "" };
+		*a = (struct awaited){ planner_ask(t->planner, cluster, &q),
+				       replay_part_at(v->replay), v->peer, m->id, "" };
 		memcpy(a->name, name, sizeof(a->name));
 		reply_to(t, v, m->id, 0, "planning %s", name);
 	}
@@ -417,8 +419,8 @@ static void receive_messages(struct server *t)
 static void tell_candidate(struct server *t, const struct planned *p)
 {
 	const struct recorded_run *r = t->recorded;
-	struct message_run run = { r->n_nodes, r->run->n_shards, r->run->per_shard, r->shard_of,
-				   r->unit_s };
+	const struct recorded_part *part;
+	struct message_run run;
 	struct plan_message s;
 	struct awaited a;
 	struct recipient to = { t, NULL };
@@ -433,7 +435,12 @@ static void tell_candidate(struct server *t, const struct planned *p)
 	to.v = viewer_of(t, a.peer);
 	if (!to.v)
 		return;
-	if (!p->plan) {
+	part = &r->parts.list[a.part];
+	run = (struct message_run){ r->n_nodes, part->n_shards, part->per_shard, part->shard_of,
+				    r->unit_s };
+	if (a.part != replay_part_at(to.v->replay)) {
+		reply_to(t, to.v, a.command, -ESTALE, "%s: other stages at this time", a.name);
+	} else if (!p->plan) {
 		reply_to(t, to.v, a.command, -EINVAL, "%s: %.140s", a.name, p->infeasible);
 	} else if (plan_message_init(&s, &run, p, a.name) == 0) {
 		send_viewer(&to, &s.message);
@@ -450,19 +457,85 @@ static void run_all(struct server *t)
 	}
 }
 
+/* Plans the baseline of the first part that has none, because the planner keeps only one request
+ * for a baseline. */
+static void ask_baseline(struct server *t)
+{
+	const struct recorded_run *r = t->recorded;
+	struct planner_request q = { .kind = PLANNER_BASELINE, .algorithm = PLAN_DTFM,
+				     .budget_s = 0.5,
+				     .threads = 1, .seed = r->run->seed,
+				     .free_assignment = true,
+				     .reason = "baseline: every stage, straight pipelines" };
+
+	if (t->n_baselines == r->parts.n)
+		return;
+	q.path_length = r->parts.list[t->n_baselines].cluster->n_stages;
+	planner_ask(t->planner, r->parts.list[t->n_baselines].cluster, &q);
+}
+
+static void take_baseline(struct server *t, const struct planned *p)
+{
+	struct recorded_part *part = &t->recorded->parts.list[t->n_baselines++];
+
+	if (p->plan) {
+		part->baseline_s = p->plan->predicted.iteration_s;
+		run_all(t);
+	}
+	ask_baseline(t);
+}
+
 static void take_plans(struct server *t)
 {
 	struct planned *p;
 
 	while ((p = planner_take(t->planner)) != NULL) {
-		if (p->kind != PLANNER_BASELINE) {
+		if (p->kind == PLANNER_BASELINE)
+			take_baseline(t, p);
+		else
 			tell_candidate(t, p);
-		} else if (p->plan) {
-			t->recorded->baseline_s = p->plan->predicted.iteration_s;
-			run_all(t);
-		}
 		planned_free(p);
 	}
+}
+
+/* Reads the record again. A store keeps the description of the run that it found when it was
+ * opened, and a running run can change its stages. */
+static int read_again(struct server *t, struct store **store, struct recorded_run **out,
+		      struct error *err)
+{
+	int rc = store_open(store, t->options->run_dir, err);
+
+	if (rc == 0)
+		rc = recorded_run_read(out, *store, err);
+	if (rc == 0)
+		return 1;
+	store_close(*store);
+	return rc;
+}
+
+static void replace_record(struct server *t, struct store *store, struct recorded_run *more)
+{
+	bool is_idle = t->n_baselines == t->recorded->parts.n;
+
+	for (size_t i = 0; i < more->parts.n && i < t->recorded->parts.n; i++)
+		more->parts.list[i].baseline_s = t->recorded->parts.list[i].baseline_s;
+	for (uint32_t i = 0; i < t->n_viewers; i++) {
+		struct recipient to = { t, t->viewers[i] };
+		struct error err = { "" };
+		int rc = replay_renew(t->viewers[i]->replay, more, &err);
+
+		log_failure(t, rc, &err);
+		if (rc != 0)
+			send_snapshot(t, t->viewers[i]);
+		else
+			replay_run(t->viewers[i]->replay, send_viewer, &to);
+	}
+	recorded_run_free(t->recorded);
+	store_close(t->store);
+	t->recorded = more;
+	t->store = store;
+	if (is_idle)
+		ask_baseline(t);
 }
 
 /* Reads the recorded run again if the run has written more rows. The longer the reading takes, the
@@ -470,6 +543,7 @@ static void take_plans(struct server *t)
 static void grow_viewers(struct server *t)
 {
 	struct recorded_run *more;
+	struct store *store = NULL;
 	struct error err = { "" };
 	int64_t took;
 	int rc;
@@ -478,23 +552,10 @@ static void grow_viewers(struct server *t)
 		return;
 	rc = recorded_run_grew(t->recorded, &err);
 	if (rc == 1)
-		rc = recorded_run_read(&more, t->store, &err) ? -1 : 1;
+		rc = read_again(t, &store, &more, &err);
 	log_failure(t, rc, &err);
-	if (rc == 1) {
-		more->baseline_s = t->recorded->baseline_s;
-		for (uint32_t i = 0; i < t->n_viewers; i++) {
-			struct recipient to = { t, t->viewers[i] };
-
-			rc = replay_renew(t->viewers[i]->replay, more, &err);
-			log_failure(t, rc, &err);
-			if (rc != 0)
-				send_snapshot(t, t->viewers[i]);
-			else
-				replay_run(t->viewers[i]->replay, send_viewer, &to);
-		}
-		recorded_run_free(t->recorded);
-		t->recorded = more;
-	}
+	if (rc == 1)
+		replace_record(t, store, more);
 	took = clock_monotonic_us() - t->now_us;
 	t->grow_us = t->now_us + GROW_EVERY_US + 20 * took;
 }
@@ -521,18 +582,6 @@ static void run_loop(struct server *t, int signals)
 }
 
 /* ---- start ---- */
-
-static void ask_baseline(struct server *t)
-{
-	struct planner_request q = { .kind = PLANNER_BASELINE, .algorithm = PLAN_DTFM,
-				     .path_length = t->recorded->cluster->n_stages,
-				     .budget_s = 0.5,
-				     .threads = 1, .seed = t->recorded->run->seed,
-				     .free_assignment = true,
-				     .reason = "baseline: every stage, straight pipelines" };
-
-	planner_ask(t->planner, t->recorded->cluster, &q);
-}
 
 int replay_serve(const struct options *o, const struct log *log, int signals, struct error *err)
 {

@@ -45,8 +45,9 @@ struct replay {
 	size_t at; /* number of happenings that have been applied so far */
 	/* Numbers of iterations, validations and notes up to the cursor */
 	size_t n_iterations, n_validations, n_notes;
+	size_t part; /* index of the part of the run (struct recorded_part) */
 	enum run_phase phase;
-	uint64_t iteration, committed, writer;
+	uint64_t iteration, committed;
 	int64_t started_us;      /* start of the current iteration */
 	int64_t plan;            /* index of the plan in force; NOBODY: none yet */
 	struct cursor_node *nodes; /* array of n_nodes */
@@ -61,11 +62,15 @@ struct replay {
 	uint64_t acknowledged_to;
 	LIST(uint64_t) acknowledged;
 
-	uint64_t showing;        /* number of the newest snapshot */
+	/* Run number of the newest snapshot. A change of stages gives the record another number,
+	 * and does not change this one. */
+	uint64_t showing;
 	double pace;
 	uint64_t dropped;
 };
 
+/* Returns the recorded part to which the cursor's time belongs. */
+const struct recorded_part *replay_part(const struct replay *r);
 /* Returns true if the node is live or suspect at the cursor. */
 bool replay_lives(const struct replay *r, const struct cursor_node *s);
 /* Reads the plan in force into r->planned, unless r->planned is that plan already. */

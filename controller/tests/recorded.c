@@ -7,8 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <jansson.h>
+
 #include "base/tests/test.h"
 #include "model/config.h"
+#include "model/files/run_parts.h"
 #include "model/hash.h"
 #include "schedule/search/search.h"
 
@@ -16,6 +19,7 @@
 static const int64_t wall_ahead_us = INT64_C(1700000000000000);
 /* The second machine's clock minus the first machine's clock */
 static const int64_t other_clock_us = -INT64_C(9000000);
+static const int cut_stages[RECORDED_NODES] = { 0, 0, 1, 2 }; /* with recorded_options.recut */
 
 /* A task of an iteration. Routes: m00 visits n00 and n01, and m01 visits n00 and n02. After the
  * death of n02, m01 visits n01. Only the times matter here. waited_for_: the microbatch for which
@@ -44,7 +48,12 @@ int64_t recorded_start_ms(uint64_t iteration)
 
 static bool second(const struct recorded_options *o, uint64_t iteration)
 {
-	return o->other_machine && iteration >= 3;
+	return (o->other_machine || o->recut) && iteration >= 3;
+}
+
+static int64_t clock_ahead_us(const struct recorded_options *o, uint64_t iteration)
+{
+	return o->other_machine && iteration >= 3 ? other_clock_us : 0;
 }
 
 static void moment(struct store *s, const struct recorded_options *o, uint64_t iteration,
@@ -53,7 +62,7 @@ static void moment(struct store *s, const struct recorded_options *o, uint64_t i
 {
 	int64_t at_us = ms * 1000;
 	struct store_moment m = { .iteration = iteration,
-				  .at_us = at_us + (second(o, iteration) ? other_clock_us : 0),
+				  .at_us = at_us + clock_ahead_us(o, iteration),
 				  .wall_us = at_us + wall_ahead_us, .kind = kind, .node = node,
 				  .stage = stage, .value = value, .word = word,
 				  .text = strcmp(word, "dead") == 0 ? "heartbeat lost" : "",
@@ -68,7 +77,7 @@ static void moment(struct store *s, const struct recorded_options *o, uint64_t i
 static void correct(struct store *s, const struct recorded_options *o, int64_t ms)
 {
 	struct store_moment m = { .iteration = 3,
-				  .at_us = ms * 1000 + (second(o, 3) ? other_clock_us : 0),
+				  .at_us = ms * 1000 + clock_ahead_us(o, 3),
 				  .wall_us = ms * 1000 + wall_ahead_us,
 				  .kind = "compute",
 				  .node = 1,
@@ -126,16 +135,15 @@ static void note(struct store *s, uint64_t iteration, int64_t ms, const char *ki
 	assert_int_equal(store_note(s, &n, NULL), 0);
 }
 
-static struct cluster *make_cluster(void)
+static struct cluster *make_cluster(bool is_cut)
 {
-	struct cluster *c = cluster_alloc(RECORDED_NODES, 2, false);
+	struct cluster *c = cluster_alloc(RECORDED_NODES, is_cut ? 3 : 2, false);
 
 	assert_non_null(c);
-	c->microbatches_per_data_node = RECORDED_MICROBATCHES;
-	c->stages[0] = 1;
-	c->stages[1] = 3;
+	c->microbatches_per_data_node = RECORDED_MICROBATCHES / (is_cut ? 2 : 1);
 	for (int i = 0; i < RECORDED_NODES; i++) {
-		c->nodes[i].stage = i > 0;
+		c->nodes[i].stage = is_cut ? cut_stages[i] : i > 0;
+		c->stages[c->nodes[i].stage]++;
 		c->nodes[i].forward_s = 0.1;
 		c->nodes[i].backward_s = 0.1;
 		c->nodes[i].loss_s = 0.02;
@@ -146,20 +154,20 @@ static struct cluster *make_cluster(void)
 	return c;
 }
 
-static void put_plan(struct store *s, uint64_t epoch, uint64_t iteration, int without)
+static void put_plan(struct store *s, uint64_t epoch, uint64_t iteration, int without, bool is_cut)
 {
-	struct cluster *c = make_cluster();
+	struct cluster *c = make_cluster(is_cut);
 	bool excluded[RECORDED_NODES] = { false };
 	struct plan_request q;
 	struct plan *p;
-	struct store_plan sp = { epoch, iteration, "a reason", 2, NULL, 0, 0 };
+	struct store_plan sp = { epoch, iteration, "a reason", (uint32_t)c->n_stages, NULL, 0, 0 };
 	char *text;
 
 	plan_request_init(&q);
-	q.path_length = 2;
+	q.path_length = c->n_stages;
 	q.evaluations = 20;
 	q.excluded = excluded;
-	excluded[3] = true;
+	excluded[3] = !is_cut;
 	if (without >= 0)
 		excluded[without] = true;
 	assert_int_equal(plan_search(c, &q, &p, NULL), 0);
@@ -189,7 +197,7 @@ static void put_commit(struct store *s, const struct recorded_options *o, uint64
 				  .alive = 3,
 				  .path_length = 2,
 				  .wall_us = ms * 1000 + wall_ahead_us };
-	int64_t shift = recorded_start_ms(k) * 1000 + (second(o, k) ? other_clock_us : 0);
+	int64_t shift = recorded_start_ms(k) * 1000 + clock_ahead_us(o, k);
 	struct store_hash hashes[] = { { k, 10 * k, 0, 0 }, { k, 10 * k + 1, 1, 1 },
 				       { k, 10 * k + (k == 1 ? 1 : 2), 2, 1 } };
 
@@ -214,7 +222,7 @@ void recorded_iteration(struct store *s, uint64_t k, const struct recorded_optio
 				 4800000 + wall_ahead_us };
 
 	if (k == 1) {
-		put_plan(s, 1, 1, -1);
+		put_plan(s, 1, 1, -1, false);
 		moment(s, o, 1, 2000, "plan", "", -1, -1, 1);
 		moment(s, o, 1, 2000, "phase", "computing", -1, -1, 0);
 		moment(s, o, 1, 2800, "phase", "reducing", -1, -1, 0);
@@ -232,27 +240,36 @@ void recorded_iteration(struct store *s, uint64_t k, const struct recorded_optio
 		note(s, 1, 3450, "alert", 'F', 2, "n02 heartbeat lost");
 		put_commit(s, o, 2, 4400);
 	} else {
-		put_plan(s, 2, 3, 2);
+		put_plan(s, 2, 3, o->recut ? -1 : 2, o->recut);
 		if (second(o, 3))
 			moment(s, o, 3, 4420, "phase", "gathering", -1, -1, 0);
-		for (int n = 0; second(o, 3) && n < 2; n++)
-			moment(s, o, 3, 4430, "node", "live", n, n, 0);
+		for (int n = 0; second(o, 3) && n < (o->recut ? 3 : 2); n++)
+			moment(s, o, 3, 4430, "node", "live", n,
+			       o->recut ? cut_stages[n] : n, 0);
 		correct(s, o, 4450);
 		moment(s, o, 3, 4500, "plan", "", -1, -1, 2);
 		moment(s, o, 3, 4500, "phase", "computing", -1, -1, 0);
 		assert_int_equal(store_fault(s, &f, NULL), 0);
-		moment(s, o, 3, 4700, "node", "live", 3, 1, 0);
+		moment(s, o, 3, 4700, "node", "live", 3, o->recut ? 2 : 1, 0);
 		put_commit(s, o, 3, 5500);
 		note(s, 3, 5600, "event", 0, -1, "the run ends: done");
 		moment(s, o, 3, 5600, "phase", "finished", -1, -1, 0);
 	}
 }
 
-static void create(const char *folder, struct store **out)
+static char *print_model(uint32_t n_stages)
 {
 	struct model_config model;
 	struct hyperparameters hyper;
-	struct cluster *c = make_cluster();
+
+	assert_int_equal(model_preset("tiny", &model, &hyper, NULL), 0);
+	model.n_stages = n_stages;
+	return model_config_print(&model, &hyper);
+}
+
+static void create(const char *folder, struct store **out)
+{
+	struct cluster *c = make_cluster(false);
 	struct store_run run = { .name = "by hand",
 				 .version = "0",
 				 .optimizer = "{}",
@@ -265,11 +282,8 @@ static void create(const char *folder, struct store **out)
 				 .per_shard = RECORDED_MICROBATCHES,
 				 .threads = 1,
 				 .hash = HASH_NAME };
-	char *model_text, *cluster_text = cluster_format(c);
+	char *model_text = print_model(2), *cluster_text = cluster_format(c);
 
-	assert_int_equal(model_preset("tiny", &model, &hyper, NULL), 0);
-	model.n_stages = 2;
-	model_text = model_config_print(&model, &hyper);
 	run.model = model_text;
 	run.cluster = cluster_text;
 	assert_int_equal(store_create(out, folder, &run, NULL), 0);
@@ -278,34 +292,86 @@ static void create(const char *folder, struct store **out)
 	cluster_free(c);
 }
 
+/* The state that a controller saves. places: an object with the stages of the nodes. */
+static char *print_state(const char *places)
+{
+	json_t *o = json_loads("{\"time_scale\":1.0,\"iterations\":3,"
+			       "\"eval_every\":5,\"eval_batches\":1,\"checkpoint_every\":0,"
+			       "\"skip_bad_steps\":0,\"keep_tasks\":10000,"
+			       "\"silence_us\":450000,\"overdue_us\":10000000,"
+			       "\"gather_us\":30000000,\"budget_s\":0.5,\"ahead_s\":1.0,"
+			       "\"formats\":[\"fp32\",\"fp32\"],"
+			       "\"wanted_formats\":[\"q8\",\"q4\"],\"skip_phase\":0,"
+			       "\"marked\":[0,0,0,0],\"keys\":[\"\",\"\",\"\",\"\"]}",
+			       0, NULL);
+	json_t *more = json_loads(places, 0, NULL);
+	char *text;
+
+	assert_true(o && more);
+	json_object_update(o, more);
+	text = json_dumps(o, JSON_COMPACT);
+	json_decref(o);
+	json_decref(more);
+	return text;
+}
+
+static const char two_stages[] = "{\"path_length\":2,\"stages\":[0,1,1,1],"
+				 "\"homes\":[0,1,1,1],\"shards\":[0,-1,-1,-1]}";
+static const char three_stages[] = "{\"path_length\":3,\"stages\":[0,0,1,2],"
+				   "\"homes\":[0,0,1,2],\"shards\":[0,1,-1,-1]}";
+
+static void cut(struct store *s)
+{
+	struct cluster *c = make_cluster(true);
+	struct run_parts parts = { NULL, 0 };
+	char *model = print_model(3), *cluster = cluster_format(c), *text;
+	char *former = print_state(two_stages), *state = print_state(three_stages);
+	struct store_value values[] = { { "controller", state }, { RUN_PARTS_KEY, NULL } };
+	struct store_recut change = { .id = 78, .model = model, .cluster = cluster, .n_shards = 2,
+				      .per_shard = 1, .n_values = 2, .values = values };
+
+	run_parts_add(&parts, &(struct run_part){ .n_shards = 1,
+						  .per_shard = RECORDED_MICROBATCHES,
+						  .model = (char *)store_run_of(s)->model,
+						  .cluster = (char *)store_run_of(s)->cluster,
+						  .state = former });
+	run_parts_add(&parts, &(struct run_part){ .after = 2, .writer = store_writer_epoch(s),
+						  .n_shards = 2, .per_shard = 1, .model = model });
+	values[1].value = text = run_parts_print(&parts);
+	assert_int_equal(store_recut(s, &change, NULL), 0);
+	run_parts_free(&parts);
+	cluster_free(c);
+	free(model);
+	free(cluster);
+	free(former);
+	free(state);
+	free(text);
+}
+
+void recorded_restart(struct store **s, const char *folder, const struct recorded_options *o)
+{
+	store_close(*s);
+	assert_int_equal(store_resume(s, folder, NULL), 0);
+	if (o->recut)
+		cut(*s);
+}
+
 void recorded_make(char *folder, const struct recorded_options *o, struct store **writer)
 {
 	struct store *s;
+	char *state = print_state(two_stages);
 
 	assert_non_null(mkdtemp(folder));
 	create(folder, &s);
-	assert_int_equal(store_set(s, "controller",
-				   "{\"time_scale\":1.0,\"path_length\":2,\"iterations\":3,"
-				   "\"eval_every\":5,\"eval_batches\":1,\"checkpoint_every\":0,"
-				   "\"skip_bad_steps\":0,\"keep_tasks\":10000,"
-				   "\"silence_us\":450000,\"overdue_us\":10000000,"
-				   "\"gather_us\":30000000,\"budget_s\":0.5,\"ahead_s\":1.0,"
-				   "\"formats\":[\"fp32\",\"fp32\"],"
-				   "\"wanted_formats\":[\"q8\",\"q4\"],"
-				   "\"stages\":[0,1,1,1],\"skip_phase\":0,\"shards\":[0,-1,-1,-1],"
-				   "\"homes\":[0,1,1,1],\"marked\":[0,0,0,0],"
-				   "\"keys\":[\"\",\"\",\"\",\"\"]}",
-				   NULL),
-			 0);
+	assert_int_equal(store_set(s, "controller", state, NULL), 0);
+	free(state);
 	moment(s, o, 1, 1000, "phase", "gathering", -1, -1, 0);
 	for (int n = 0; n < 3; n++)
 		moment(s, o, 1, 1500, "node", "live", n, n > 0, 4000 + n);
 	note(s, 0, 1900, "event", 0, -1, "3 of 4 agents are here");
 	for (uint64_t k = 1; k <= (o->until ? o->until : 3); k++) {
-		if (second(o, k)) {
-			store_close(s);
-			assert_int_equal(store_resume(&s, folder, NULL), 0);
-		}
+		if (second(o, k))
+			recorded_restart(&s, folder, o);
 		recorded_iteration(s, k, o);
 	}
 	if (writer)

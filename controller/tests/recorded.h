@@ -22,6 +22,9 @@ struct recorded_options {
 	uint64_t until;
 	/* A second controller, whose clock differs, wrote it3 */
 	bool other_machine;
+	/* A second controller cut the model into three stages before it3. n00 and n01 hold the
+	 * first, n02 the second and n03 the third. */
+	bool recut;
 };
 
 /* Times of it1's tasks relative to the iteration's start, in milliseconds and in stored order. The
@@ -35,6 +38,9 @@ int64_t recorded_start_ms(uint64_t iteration);
 void recorded_make(char *folder, const struct recorded_options *o, struct store **writer);
 /* Writes iteration k and all rows after it, until the start of the next iteration. */
 void recorded_iteration(struct store *s, uint64_t k, const struct recorded_options *o);
+/* Replaces the store's writer by another controller, as before it3. With o->recut this controller
+ * changes the stages. */
+void recorded_restart(struct store **s, const char *folder, const struct recorded_options *o);
 /* Times of a node's device, as JSON. */
 #define RECORDED_TIMES \
 	"{\"busy_s\":1.25,\"host_s\":0.5,\"network_s\":0.000001,\"others_s\":2}"

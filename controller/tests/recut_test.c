@@ -19,6 +19,7 @@
 #include "controller/run/settings.h"
 #include "controller/tests/under_way.h"
 #include "model/cut.h"
+#include "model/files/run_parts.h"
 
 enum { MOST_NODES = 12, TRIES = 3000 };
 
@@ -237,6 +238,30 @@ static void order(struct controller *c, const char *layers)
 	recut_command(&c->run, o, &outcome);
 	if (outcome.status != 0)
 		fail_msg("%s", outcome.text);
+	free(o);
+}
+
+/* A replay shows the part before the change with the cluster and the stages that it had. */
+TEST_WITH(the_record_keeps_the_former_stages, under_way_begin, under_way_end)
+{
+	struct controller *c = *state;
+	struct recut_order *o = calloc(1, sizeof(*o));
+	struct recut_record r;
+	struct run_parts parts;
+	struct error err = { "" };
+	char *saved;
+
+	commit(c);
+	assert_int_equal(stage_layers_parse(&o->layers, "cut", "5,7", &err), 0);
+	assert_int_equal(recut_record_make(&r, c->run.record.store, o, "cut", &err), 0);
+	assert_int_equal(run_parts_parse(&parts, r.parts_text, &err), 0);
+	assert_int_equal(store_get(c->run.record.store, "controller", &saved, &err), 0);
+	assert_int_equal(parts.n, 2);
+	assert_string_equal(parts.list[0].state, saved);
+	assert_string_equal(parts.list[0].cluster, store_run_of(c->run.record.store)->cluster);
+	free(saved);
+	run_parts_free(&parts);
+	recut_record_free(&r);
 	free(o);
 }
 

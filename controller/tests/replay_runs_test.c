@@ -1,10 +1,11 @@
-/* replay_runs_test.c - replays of runs that still grow, of runs that lack rows, and of runs on two
+/* replay_runs_test.c - replays of runs that grow, lack rows, changed their stages, or ran on two
  * machines. Damaged records are refused. */
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "base/tests/test.h"
 #include "controller/tests/replayed.h"
 
@@ -33,6 +34,113 @@ TEST(a_controller_on_another_machine_is_placed_in_time)
 	}
 	replayed_end(&g);
 	replayed_end(&plain);
+}
+
+static void expect_former_stages(const struct seen *s, const struct seen *same)
+{
+	replayed_assert_same(s, same);
+	assert_int_equal(s->run.n_stages, 2);
+	assert_int_equal(s->nodes[1].stage, 1);
+	assert_int_equal(s->nodes[1].layers, 6);
+}
+
+static void expect_new_stages(const struct seen *s, int64_t ms, const struct seen *same)
+{
+	static const int stages[] = { 0, 0, 1, 2 };
+
+	assert_int_equal(s->run.n_stages, 3);
+	assert_int_equal(s->run.per_data_node, 1);
+	assert_int_equal(s->status.n_stages, 3);
+	for (int i = 0; i < RECORDED_NODES; i++) {
+		assert_int_equal(s->nodes[i].stage, stages[i]);
+		assert_int_equal(s->nodes[i].layers, 4);
+		/* a node has hashes of its new stage only after the next commit */
+		assert_int_equal(s->nodes[i].hash != 0, ms >= 5500 && i == 0);
+	}
+	assert_int_equal(s->nodes[2].state, ms < 4430 ? NODE_ABSENT : NODE_LIVE);
+	assert_int_equal(s->plan_epoch, ms < 4500 ? 0 : 2);
+	assert_int_equal(s->n_iterations, same->n_iterations);
+	for (uint32_t i = 0; i < s->n_iterations; i++)
+		assert_int_equal(s->iterations[i].n_stages, i < 2 ? 2 : 3);
+	assert_int_equal(s->n_events, ms < 4500 ? 0 : same->n_events);
+}
+
+/* The cursor jumps over the change of stages in both directions. */
+TEST(a_run_that_changed_its_stages_is_replayed)
+{
+	static const struct recorded_options o = { .recut = true };
+	struct replayed g, plain;
+	struct rng rng;
+
+	replayed_begin(&g, &o);
+	replayed_begin(&plain, NULL);
+	rng_init_stream(&rng, 3, 4);
+	for (int turn = 0; turn < 300; turn++) {
+		int64_t ms = REPLAYED_FIRST_MS +
+			     (int64_t)rng_below(&rng, REPLAYED_LAST_MS - REPLAYED_FIRST_MS + 1);
+		struct seen *s = replayed_at(g.replay, ms), *same = replayed_at(plain.replay, ms);
+
+		if (ms < 4420)
+			expect_former_stages(s, same);
+		else
+			expect_new_stages(s, ms, same);
+		free(s);
+		free(same);
+	}
+	replayed_end(&g);
+	replayed_end(&plain);
+}
+
+/* A console that sees the change of stages happen gets a snapshot. */
+TEST(a_replay_runs_through_a_change_of_stages)
+{
+	static const struct recorded_options o = { .recut = true };
+	struct replayed g;
+	struct replay *other;
+
+	replayed_begin(&g, &o);
+	assert_int_equal(replay_new(&other, g.recorded, NULL), 0);
+	for (int64_t step = 10; step <= 3000; step *= 3) {
+		struct seen *s = replayed_at(g.replay, 4000);
+
+		for (int64_t ms = 4000; ms < REPLAYED_LAST_MS; ms += step) {
+			struct seen *expected = replayed_at(other, ms);
+
+			assert_int_equal(replay_next(g.replay, ms * 1000, replayed_see, s, NULL),
+					 0);
+			assert_int_equal(replay_nodes(g.replay, replayed_see, s, NULL), 0);
+			replay_status(g.replay, replayed_see, s);
+			replayed_assert_same(s, expected);
+			assert_int_equal(s->snapshots, ms < 4420 ? 1 : 2);
+			free(expected);
+		}
+		free(s);
+	}
+	replay_free(other);
+	replayed_end(&g);
+}
+
+/* The record lacks the phases of old iterations. The nodes that joined the second controller stay
+ * in the picture. */
+TEST(another_controller_is_noticed_without_its_phases)
+{
+	static const struct recorded_options o = { .recut = true };
+	struct recorded_run *less;
+	struct replay *thin;
+	struct replayed g;
+	struct seen *s;
+
+	replayed_begin(&g, &o);
+	assert_int_equal(store_thin(g.writer, 3, NULL), 0);
+	assert_int_equal(recorded_run_read(&less, g.store, NULL), 0);
+	assert_int_equal(replay_new(&thin, less, NULL), 0);
+	s = replayed_at(thin, REPLAYED_LAST_MS);
+	assert_int_equal(s->run.n_stages, 3);
+	assert_int_equal(s->status.alive, RECORDED_NODES);
+	free(s);
+	replay_free(thin);
+	recorded_run_free(less);
+	replayed_end(&g);
 }
 
 TEST(a_record_without_moments_is_refused)

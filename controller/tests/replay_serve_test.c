@@ -56,14 +56,14 @@ static void admit(const struct server *s, const struct keys_identity *who, enum 
 	keys_list_free(list);
 }
 
-static void start(struct server *s, struct client *c, int n_clients)
+static void start_with(struct server *s, struct client *c, int n_clients,
+		       const struct recorded_options *o, struct store **writer)
 {
-	static const struct recorded_options whole = { 0 };
 	struct keys_identity *identity;
 
 	memset(s, 0, sizeof(*s));
 	strcpy(s->folder, "/tmp/skippipe-serve-XXXXXX");
-	recorded_make(s->folder, &whole, NULL);
+	recorded_make(s->folder, o, writer);
 	snprintf(s->listen, sizeof(s->listen), "ipc://%s/socket", s->folder);
 	snprintf(s->key, sizeof(s->key), "%s/a.key", s->folder);
 	snprintf(s->admitted, sizeof(s->admitted), "%s/admitted", s->folder);
@@ -93,6 +93,13 @@ static void start(struct server *s, struct client *c, int n_clients)
 	for (int i = 0; i < n_clients; i++)
 		assert_int_equal(post_dial(c[i].post, s->listen, &s->public, &c[i].server, NULL),
 				 0);
+}
+
+static void start(struct server *s, struct client *c, int n_clients)
+{
+	static const struct recorded_options whole = { 0 };
+
+	start_with(s, c, n_clients, &whole, NULL);
 }
 
 static void stop(struct server *s, struct client *c, int n_clients)
@@ -277,6 +284,47 @@ TEST(comparisons_are_served)
 		assert_int_equal(r->nodes[1], 1); /* n02 is excluded, and n03 has not joined yet */
 	}
 	stop(&s, &c, 1);
+}
+
+static void expect_comparison(struct client *c, int64_t at_us, const char *name)
+{
+	uint64_t id = ask(c, (struct msg_command){ .verb = COMMAND_SEEK, .value = at_us });
+
+	assert_int_equal(reply_to(c, id)->status, 0);
+	ask(c, (struct msg_command){ .verb = COMMAND_COMPARE, .node = -1, .text = "best" });
+	do
+		expect(c, MSG_SEE_PLAN);
+	while (!c->last.u.see_plan.candidate);
+	assert_string_equal(c->last.u.see_plan.name, name);
+	assert_int_equal(c->last.u.see_plan.n_routes, RECORDED_MICROBATCHES);
+}
+
+/* The run changes its stages while its replay is served. */
+TEST(a_change_of_stages_is_followed)
+{
+	static const struct recorded_options o = { .until = 2, .recut = true };
+	struct store *writer;
+	struct server s;
+	struct client c;
+	uint64_t run;
+
+	start_with(&s, &c, 1, &o, &writer);
+	attach(&c);
+	assert_int_equal(expect(&c, MSG_SEE_RUN)->u.see_run.n_stages, 2);
+	run = c.last.u.see_run.run;
+	expect(&c, MSG_SEE_SYNCED);
+	recorded_restart(&writer, s.folder, &o);
+	recorded_iteration(writer, 3, &o);
+	do
+		expect(&c, MSG_SEE_RUN);
+	while (c.last.u.see_run.last_us != 5600000);
+	assert_int_equal(c.last.u.see_run.run, run); /* the console keeps its picture of the run */
+	expect_comparison(&c, 5000000, "best 0/3");
+	expect_comparison(&c, 3300000, "best 0/2");
+	ask(&c, (struct msg_command){ .verb = COMMAND_SPEED, .factor = 100 });
+	assert_int_equal(expect(&c, MSG_SEE_RUN)->u.see_run.n_stages, 3);
+	stop(&s, &c, 1);
+	store_close(writer);
 }
 
 /* A console that does not know about replays takes a lease before it stops or steps the run. The

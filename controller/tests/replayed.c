@@ -13,6 +13,8 @@ void replayed_see(void *context, struct msg *m)
 	assert_true(msg_size(m) > 0);
 	switch (m->type) {
 	case MSG_SEE_RUN:
+		if (s->number != m->u.see_run.run) /* a console drops its picture of the run */
+			s->plan_epoch = s->plan_routes = s->plan_tasks = 0;
 		s->number = m->u.see_run.run;
 		s->run = m->u.see_run;
 		s->run.run = 0;

@@ -21,15 +21,23 @@ uint64_t run_part_position(const struct run_part *p, uint64_t committed, uint64_
 
 void run_parts_add(struct run_parts *parts, const struct run_part *p)
 {
+	struct run_part *to;
+
 	parts->list = alloc_resize(parts->list, parts->n + 1, sizeof(*parts->list));
-	parts->list[parts->n] = *p;
-	parts->list[parts->n++].model = alloc_string(p->model);
+	to = &parts->list[parts->n++];
+	*to = *p;
+	to->model = alloc_string(p->model);
+	to->cluster = p->cluster ? alloc_string(p->cluster) : NULL;
+	to->state = p->state ? alloc_string(p->state) : NULL;
 }
 
 void run_parts_free(struct run_parts *parts)
 {
-	for (size_t i = 0; i < parts->n; i++)
+	for (size_t i = 0; i < parts->n; i++) {
 		free(parts->list[i].model);
+		free(parts->list[i].cluster);
+		free(parts->list[i].state);
+	}
 	free(parts->list);
 	*parts = (struct run_parts){ NULL, 0 };
 }
@@ -45,12 +53,14 @@ char *run_parts_print(const struct run_parts *parts)
 
 		whole = json_array_append_new(
 				list,
-				json_pack("{s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:s}", "after",
-					  (json_int_t)p->after, "skipped", (json_int_t)p->skipped,
-					  "position", (json_int_t)p->position, "writer",
-					  (json_int_t)p->writer, "n_shards", (int)p->n_shards,
-					  "per_shard", (int)p->per_shard, "n_restores",
-					  (int)p->n_restores, "model", p->model)) == 0;
+				json_pack("{s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:s, s:s*, s:s*}",
+					  "after", (json_int_t)p->after, "skipped",
+					  (json_int_t)p->skipped, "position",
+					  (json_int_t)p->position, "writer", (json_int_t)p->writer,
+					  "n_shards", (int)p->n_shards, "per_shard",
+					  (int)p->per_shard, "n_restores", (int)p->n_restores,
+					  "model", p->model, "cluster", p->cluster, "state",
+					  p->state)) == 0;
 	}
 	if (whole)
 		text = json_dumps(list, JSON_COMPACT);
@@ -63,12 +73,13 @@ static bool read_part(struct run_parts *out, json_t *o, const struct run_part *b
 {
 	json_int_t after, skipped, position, writer;
 	int n_shards, per_shard, n_restores;
-	const char *model;
+	const char *model, *cluster = NULL, *state = NULL;
 	struct run_part p;
 
-	if (json_unpack(o, "{s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:s}", "after", &after, "skipped",
-			&skipped, "position", &position, "writer", &writer, "n_shards", &n_shards,
-			"per_shard", &per_shard, "n_restores", &n_restores, "model", &model) != 0 ||
+	if (json_unpack(o, "{s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:s, s?s, s?s}", "after", &after,
+			"skipped", &skipped, "position", &position, "writer", &writer, "n_shards",
+			&n_shards, "per_shard", &per_shard, "n_restores", &n_restores, "model",
+			&model, "cluster", &cluster, "state", &state) != 0 ||
 	    after < 0 || skipped < 0 || position < 0 || writer < 0 || n_restores < 0 ||
 	    n_shards < 1 || n_shards > SHARDS_MOST || per_shard < 1 || per_shard > SHARDS_MOST ||
 	    (before ? (uint64_t)after < before->after || (uint64_t)skipped < before->skipped ||
@@ -82,7 +93,9 @@ static bool read_part(struct run_parts *out, json_t *o, const struct run_part *b
 			       .n_shards = (uint32_t)n_shards,
 			       .per_shard = (uint32_t)per_shard,
 			       .n_restores = (uint32_t)n_restores,
-			       .model = (char *)model };
+			       .model = (char *)model,
+			       .cluster = (char *)cluster,
+			       .state = (char *)state };
 	run_parts_add(out, &p);
 	return true;
 }

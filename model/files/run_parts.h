@@ -1,8 +1,8 @@
 /* run_parts.h - the parts of a run whose model was cut into other stages during the run.
  *
  * Within a part the stages and the data shards stay the same. Once a run has more than one part,
- * its record has the list of parts under the key "parts". Verify needs all parts; the controller
- * needs only the newest.
+ * its record has the list of parts under the key "parts". Verify and replays need all parts; the
+ * controller needs only the newest.
  */
 #ifndef MODEL_RUN_PARTS_H
 #define MODEL_RUN_PARTS_H
@@ -22,6 +22,9 @@ struct run_part {
 	uint32_t n_shards, per_shard; /* data shards, and microbatches of each in an iteration */
 	uint32_t n_restores; /* number of stages that the run had restored before the part */
 	char *model;         /* the model with its cut, as JSON (skippipe.model/1); owned */
+	/* The run's cluster and the controller's saved state at the end of the part, as JSON;
+	 * owned. NULL for the newest part, whose texts are elsewhere in the record. */
+	char *cluster, *state;
 };
 
 struct run_parts {

@@ -9,7 +9,8 @@
 static void two_parts(struct run_parts *parts)
 {
 	struct run_part first = {
-		.position = 7, .n_shards = 2, .per_shard = 6, .model = "{\"a\":1}"
+		.position = 7, .n_shards = 2, .per_shard = 6, .model = "{\"a\":1}",
+		.cluster = "{\"b\":2}", .state = "{\"c\":3}"
 	};
 	struct run_part second = { .after = 10,
 				   .skipped = 1,
@@ -48,6 +49,10 @@ TEST(a_list_is_read_as_it_was_written)
 		assert_int_equal(a->n_restores, b->n_restores);
 		assert_string_equal(a->model, b->model);
 	}
+	assert_string_equal(read.list[0].cluster, parts.list[0].cluster);
+	assert_string_equal(read.list[0].state, parts.list[0].state);
+	assert_null(read.list[1].cluster); /* the newest part's texts are elsewhere */
+	assert_null(read.list[1].state);
 	free(text);
 	run_parts_free(&parts);
 	run_parts_free(&read);

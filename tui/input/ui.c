@@ -76,7 +76,7 @@ void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall
 		u->clock.now_us = u->clock.frozen_us;
 		return;
 	}
-	if (since < 0)
+	if (since < 0 || (s->run.replay && s->status.paused)) /* a stopped replay has no clock */
 		since = 0;
 	if (since > 1000000)
 		since = u->connection.state == UI_LIVE ? 1000000 : 250000;

@@ -16,6 +16,7 @@ static void fill_ran(struct used_plan *r, const struct msg_see_iteration *from,
 
 	r->epoch = last->epoch;
 	memcpy(r->algorithm, last->algorithm, sizeof(r->algorithm));
+	r->n_stages = last->n_stages;
 	r->path_length = last->path_length;
 	r->skip_share = last->skip_share;
 	r->first = from->iteration;
@@ -39,6 +40,7 @@ static uint32_t list_all(const struct state *s, struct used_plan *list, uint32_t
 
 	if (s->plan.known && (to == 0 || s->history.iterations[to - 1].epoch != live->epoch)) {
 		list[n] = (struct used_plan){ .epoch = live->epoch,
+					      .n_stages = live->n_stages,
 					      .path_length = live->path_length,
 					      .skip_share = live->skip_share,
 					      .predicted_s = live->iteration_s,
@@ -60,7 +62,8 @@ static uint32_t list_all(const struct state *s, struct used_plan *list, uint32_t
 static bool has_newer(const struct used_plan *list, uint32_t i)
 {
 	for (uint32_t k = 0; k < i; k++)
-		if (list[k].path_length == list[i].path_length &&
+		if (list[k].n_stages == list[i].n_stages &&
+		    list[k].path_length == list[i].path_length &&
 		    list[k].skip_share == list[i].skip_share &&
 		    strcmp(list[k].algorithm, list[i].algorithm) == 0)
 			return true;

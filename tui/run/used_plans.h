@@ -12,6 +12,7 @@ enum { USED_PLANS_MOST = 16 };
 struct used_plan {
 	uint64_t epoch;
 	char algorithm[16]; /* name of the algorithm; "": unknown */
+	uint32_t n_stages; /* number of stages that the run had; 0: unknown */
 	uint32_t path_length, skip_share;
 	/* First and last iteration that followed the plan; 0: none has ended yet. */
 	uint64_t first, last;
@@ -23,8 +24,8 @@ struct used_plan {
 };
 
 /* Lists the plan in force and the earlier plans that ran, newest first, `most` at most. If there
- * are more, the list drops plans for which a newer one has the same algorithm and skip ratio,
- * oldest first. Returns the number of plans. */
+ * are more, the list drops plans for which a newer one has the same algorithm, stages and skip
+ * ratio, oldest first. Returns the number of plans. */
 uint32_t used_plans_list(const struct state *s, struct used_plan *list, uint32_t most);
 
 #endif

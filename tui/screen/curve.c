@@ -408,10 +408,28 @@ static void draw_letters(struct screen *out, struct rect plot, const struct axes
 				   (k ? a->others[k - 1].style : STYLE_TRAIN) | STYLE_BOLD);
 }
 
+/* Puts the letters of events on row y. The letter R of nodes and stages that return comes first, so
+ * that another letter of the same column covers it. */
+static void put_marks(struct screen *out, struct rect plot, int y, const struct axes *a)
+{
+	const struct state_history *history = a->history;
+
+	for (int returns = 1; returns >= 0; returns--)
+		for (size_t i = 0; i < history->n_notes; i++) {
+			const struct msg_see_note *n = &history->notes[i];
+			uint64_t place = a->unit == LOSS_BY_TIME ? (uint64_t)n->at_us
+								 : n->iteration;
+
+			if (n->mark > ' ' && (n->mark == 'R') == returns && place >= a->from &&
+			    place <= a->last)
+				screen_put(out, plot.x + dot_x(a, place) / (a->w / plot.w), y,
+					   (uint32_t)n->mark, STYLE_MARK);
+		}
+}
+
 static void draw_marks(struct screen *out, struct rect plot, const struct axes *a,
 		       const struct state *s, int zoom, bool below_last)
 {
-	const struct state_history *history = a->history;
 	int dots = a->w / plot.w, y = plot.y + plot.h, x;
 	char end[48], begin[48];
 
@@ -425,14 +443,7 @@ static void draw_marks(struct screen *out, struct rect plot, const struct axes *
 		x = dot_x(a, a->last) / dots + 1 - screen_columns(end);
 	if (x >= (zoom > 0 ? screen_columns(begin) : 0))
 		screen_text(out, plot.x + x, y, plot.w - x, STYLE_FAINT, end);
-	for (size_t i = 0; i < history->n_notes; i++) {
-		const struct msg_see_note *n = &history->notes[i];
-		uint64_t place = a->unit == LOSS_BY_TIME ? (uint64_t)n->at_us : n->iteration;
-
-		if (n->mark > ' ' && place >= a->from && place <= a->last)
-			screen_put(out, plot.x + dot_x(a, place) / dots, y, (uint32_t)n->mark,
-				   STYLE_MARK);
-	}
+	put_marks(out, plot, y, a);
 }
 
 static struct axes axes_of(const struct state *s, const struct curve_view *view)

@@ -56,6 +56,23 @@ TEST(lease)
 	state_free(s);
 }
 
+/* The keys that move in time start from the cursor of a stopped replay, however long ago the
+ * controller reported it. */
+TEST(a_stopped_replay_stands_still)
+{
+	struct ui u;
+	struct state *s = golden_default(&u);
+
+	s->run.replay = s->status.paused = true;
+	ui_tick(&u, s, u.clock.local_us, u.clock.wall_us);
+	ui_tick(&u, s, u.clock.local_us + 800000, u.clock.wall_us + 800000);
+	keys(&u, s, "[");
+	assert_int_equal(u.outbox.n, 1);
+	assert_int_equal(u.outbox.commands[0].verb, COMMAND_SEEK);
+	assert_true(u.outbox.commands[0].value < s->status.now_us);
+	state_free(s);
+}
+
 TEST(lease_refused)
 {
 	struct ui u;

@@ -47,6 +47,7 @@ static void runs(struct state *s, uint64_t n, uint64_t epoch, float predicted_s,
 							.iteration_s = measured_s,
 							.predicted_sync_s = 1,
 							.sync_s = measured_s / 10,
+							.n_stages = 2,
 							.path_length = 2,
 							.algorithm = "dtfm" };
 	hear(s, &m);
@@ -131,6 +132,10 @@ TEST(each_skip_ratio_is_there)
 	assert_int_equal(used_plans_list(s, list, 3), 3);
 	assert_int_equal(list[1].epoch, 2);
 	assert_int_equal(list[2].epoch, 1);
+	s->history.iterations[2].n_stages = 3;
+	assert_int_equal(used_plans_list(s, list, 3), 3);
+	assert_int_equal(list[1].epoch, 3);
+	assert_int_equal(list[1].n_stages, 3);
 	assert_int_equal(used_plans_list(s, list, 1), 1);
 	assert_int_equal(list[0].epoch, 10);
 	assert_int_equal(used_plans_list(s, list, USED_PLANS_MOST), 10);

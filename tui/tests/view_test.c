@@ -36,6 +36,28 @@ TEST(overview)
 	state_free(s);
 }
 
+/* A change of stages is followed by the return of all stages in the same iteration. */
+TEST(the_return_of_a_stage_covers_no_other_mark)
+{
+	struct ui u;
+	struct state *s = golden_default(&u);
+	struct state_history *h = &s->history;
+	uint64_t last = h->iterations[h->n_iterations - 1].iteration;
+	struct screen *screen = screen_new(80, 24, false);
+	char *text;
+
+	h->n_notes = 2;
+	h->notes[0] = (struct msg_see_note){ .id = 1, .iteration = last, .mark = '@', .node = -1 };
+	h->notes[1] = (struct msg_see_note){ .id = 2, .iteration = last, .mark = 'R', .node = -1 };
+	u.display.view = VIEW_LOSS;
+	view_draw(screen, s, &u);
+	text = screen_dump(screen);
+	assert_non_null(strchr(text, '@'));
+	free(text);
+	screen_free(screen);
+	state_free(s);
+}
+
 /* If a published baseline makes the plan, even a screen of 80x24 names it in its header. */
 TEST(a_baseline_is_named_on_top)
 {

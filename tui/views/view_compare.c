@@ -179,7 +179,7 @@ enum ran_column {
 static void draw_ran_plan(const struct table *t, struct screen *out, int row, const struct state *s,
 			  const struct used_plan *r)
 {
-	uint32_t stages = s->run.n_stages;
+	uint32_t stages = r->n_stages ? r->n_stages : s->run.n_stages;
 	int d = glyphs_decimals((double)r->predicted_s);
 	char change[16], share[16] = "";
 
