@@ -19,8 +19,9 @@ start() { # start OPTION...: starts the controller
 address=ipc://$dir/c
 admitted() { grep -cE "^[0-9a-f]{64} $1 " "$list"; } # admitted ROLE
 token() { "$sk" invite --address "$address" "$@" 2>>"$dir/invite.err" || die "invite $*"; }
+as=() # a program that runs the agent
 agent() { # agent NAME OPTION...: starts an agent with a key of its own
-	"$sk" agent --key "$dir/$1.key" --listen tcp://127.0.0.1:0 "${@:2}" >>"$dir/$1.out" 2>>"$dir/$1.err" &
+	"${as[@]}" "$sk" agent --key "$dir/$1.key" --listen tcp://127.0.0.1:0 "${@:2}" >>"$dir/$1.out" 2>>"$dir/$1.err" &
 	pid=$!
 	started+=($!)
 }
@@ -34,11 +35,15 @@ first=$pid
 start --run-dir "$dir/run" "${run[@]}"
 agent second --join "@$dir/token" --name second
 second=$pid
+long=$(printf 'm%.0s' {1..64}) # as long as a machine's name can be
+unshare --uts true 2>/dev/null && as=(unshare --uts sh -c 'echo "$0" >/proc/sys/kernel/hostname && exec "$@"' "$long")
 agent third --join "$three"
 third=$pid
 wait_for "$dir/events" 3 $controller 120
 grep -qE '^[0-9a-f]{64} agent first$' "$list" || die "the first agent has not its name"
 grep -qE '^[0-9a-f]{64} agent second$' "$list" || die "the second agent has not its name"
+[ "${#as[@]}" = 0 ] || grep -qE "^[0-9a-f]{64} agent m{63}\$" "$list" || die "the third agent has not its machine's name"
+as=()
 [ "$(admitted agent)" = 3 ] || die "$(admitted agent) agents are admitted"
 "$sk" invite --list | grep -q ' 3/3 .*used up' || die "the invitation is not used up"
 
@@ -102,6 +107,8 @@ until_status 0 '"health": "healthy"' --json
 kill -KILL $third
 wait $third 2>/dev/null
 until_status 1 '1 node is dead: n0[0-2]'
+long=$(printf 'm%.0s' {1..64}) # as long as a machine's name can be
+unshare --uts true 2>/dev/null && as=(unshare --uts sh -c 'echo "$0" >/proc/sys/kernel/hostname && exec "$@"' "$long")
 agent third --join "$three"
 third=$pid
 until_status 0 '^nodes  *3 live$'

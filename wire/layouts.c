@@ -291,7 +291,7 @@ static const struct field msg_keep_fields[] = {
 LAYOUT(msg_keep);
 
 static const struct field msg_save_fields[] = { N(U64, msg_save, iteration),
-						N(U64, msg_save, oldest) };
+						N(U64, msg_save, oldest), N(U64, msg_save, last) };
 LAYOUT(msg_save);
 
 static const struct field msg_restore_fields[] = {

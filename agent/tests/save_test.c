@@ -11,6 +11,7 @@
 void noted_tell(struct tell *t, struct msg *m, enum post_flags flags, int64_t now_us);
 
 #define checkpoint_save_stage held_save_stage
+#define checkpoint_prune      noted_prune
 #define tell_controller       noted_tell
 #include "agent/shared/worker.h"
 #include "agent/tests/lone_agent.h"
@@ -24,6 +25,20 @@ void noted_tell(struct tell *t, struct msg *m, enum post_flags flags, int64_t no
 	assert_int_equal(m->type, MSG_SAVED);
 	snprintf(reason, sizeof(reason), "%.*s", (int)sizeof(reason) - 1, m->u.saved.text);
 	tell_controller(t, m, flags, now_us);
+}
+
+/* Iterations between which checkpoints were deleted, in turn */
+static struct {
+	uint64_t after, before;
+} pruned[2];
+static int n_pruned;
+
+void noted_prune(const char *run, uint64_t after, uint64_t before)
+{
+	(void)run;
+	assert_true(n_pruned < 2);
+	pruned[n_pruned].after = after;
+	pruned[n_pruned++].before = before;
 }
 
 static sem_t release;
@@ -42,8 +57,7 @@ int held_save_stage(const char *run_dir, const struct model_config *config, uint
 	if (sem_timedwait(&release, &by) != 0)
 		return error_set(err, -ETIMEDOUT, "nobody released the writer");
 	*hash = *bytes = 1;
-	/* An error, so that the caller deletes no older checkpoint. */
-	return error_set(err, -EIO, "no file");
+	return 0;
 }
 
 enum { STAGE = 1, COMMITTED = 4 };
@@ -190,17 +204,42 @@ FIXTURE_TEST(replaced_weights_are_not_saved)
 
 /* Orders a checkpoint and copies the stage, so that writing begins. It lasts until the test
  * releases it. */
-static void begin_writing(struct agent *a)
+static void begin_writing_after(struct agent *a, uint64_t last)
 {
+	struct msg_save m = { COMMITTED, last > 0 ? last - 1 : 0, last };
 	struct job job;
 
+	n_pruned = 0;
 	assert_int_equal(sem_init(&release, 0, 0), 0);
-	save(a, COMMITTED);
+	save_begin(a->modules.save, &m, 0);
 	assert_true(save_next_job(a->modules.save, &job));
 	job.out = calloc(1, sizeof(float));
 	job.state.whole = true;
 	save_job_done(a->modules.save, &job, 0);
 	assert_true(save_busy(a->modules.save));
+}
+
+static void begin_writing(struct agent *a)
+{
+	begin_writing_after(a, 0);
+}
+
+/* A node that cannot write makes checkpoints incomplete. The files of all other nodes are useless
+ * then, and would fill their disks. */
+FIXTURE_TEST(incomplete_checkpoints_are_deleted)
+{
+	struct agent *a = *state;
+
+	begin_writing(a); /* no checkpoint is complete */
+	end_writing(a);
+	assert_int_equal(n_pruned, 1);
+	assert_int_equal(pruned[0].before, 0);
+	begin_writing_after(a, 2);
+	end_writing(a);
+	assert_int_equal(n_pruned, 2);
+	assert_int_equal(pruned[0].before, 1);
+	assert_int_equal(pruned[1].after, 2);
+	assert_int_equal(pruned[1].before, COMMITTED);
 }
 
 FIXTURE_TEST(a_written_checkpoint_is_reported)

@@ -88,10 +88,12 @@ static void write_job(void *context, void *job)
 	struct save_job *j = job;
 
 	(void)context;
+	/* Makes room first: otherwise a disk that is full for a while would stay full. */
+	checkpoint_prune(j->run_dir, 0, j->order.oldest);
+	if (j->order.last > 0)
+		checkpoint_prune(j->run_dir, j->order.last, j->order.iteration);
 	j->rc = checkpoint_save_stage(j->run_dir, &j->config, j->stage, j->order.iteration,
 				      j->state, true, &j->hash, &j->bytes, &j->err);
-	if (j->rc == 0)
-		checkpoint_prune(j->run_dir, j->order.oldest);
 }
 
 static void tell_saved(struct save *s, const struct msg_saved *saved, int64_t now_us)

@@ -3,7 +3,8 @@
  * A checkpoint is the last resort if a stage loses all replicas and copies. On every machine, one
  * replica of each stage writes the stage's file and reports its hash, which the store records. A
  * checkpoint is complete when every stage has a file. The controller then writes its manifest.
- * Nodes keep the two newest complete checkpoints while they write the next one. */
+ * Nodes keep the two newest complete checkpoints while they write the next one. Before, they delete
+ * incomplete ones: otherwise one node that cannot write would fill the disks of all others. */
 #include "controller/weights/checkpoints.h"
 
 #include <string.h>
@@ -55,7 +56,7 @@ static void begin_checkpoint(struct backups *backups)
 	uint32_t n_asked = 0;
 
 	note_if_incomplete(backups);
-	save.u.save = (struct msg_save){ backups->run->committed, s->before_last };
+	save.u.save = (struct msg_save){ backups->run->committed, s->before_last, s->last };
 	*s = (struct checkpointing){ .iteration = backups->run->committed,
 				     .last = s->last,
 				     .before_last = s->before_last,
@@ -154,7 +155,7 @@ static void finish_checkpoint(struct backups *backups, bool written)
 	s->before_last = s->last;
 	s->last = s->iteration;
 	if (written && !offsite_asked(backups))
-		checkpoint_prune(backups->run->options.run_dir, s->before_last);
+		checkpoint_prune(backups->run->options.run_dir, 0, s->before_last);
 	note(backups->run, NOTE_LOG, -1, 0, "checkpoint of it%llu: %.1f MB on disk",
 	     (unsigned long long)s->iteration, (double)s->bytes * 1e-6);
 }

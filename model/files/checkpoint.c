@@ -689,7 +689,7 @@ static void remove_saved(const char *folder)
 	rmdir(folder);
 }
 
-void checkpoint_prune(const char *run, uint64_t oldest)
+void checkpoint_prune(const char *run, uint64_t after, uint64_t before)
 {
 	char folder[PATH], path[PATH];
 	DIR *d;
@@ -700,10 +700,8 @@ void checkpoint_prune(const char *run, uint64_t oldest)
 		char *end;
 		unsigned long long iteration = strtoull(e->d_name, &end, 10);
 
-		/* Verify needs the checkpoint of iteration 0, the weights with which the run
-		 * began. */
-		if (e->d_name[0] < '0' || e->d_name[0] > '9' || *end || iteration >= oldest ||
-		    iteration == 0)
+		if (e->d_name[0] < '0' || e->d_name[0] > '9' || *end || iteration <= after ||
+		    iteration >= before)
 			continue;
 		save_folder(path, run, iteration);
 		remove_saved(path);

@@ -364,11 +364,17 @@ FIXTURE_TEST(a_run_is_saved_by_stages)
 		if (checkpoint_read_stage(folder, trainer_stages(t)[i], &err))
 			fail_msg("%s", err.text);
 	same_weights(f->trainer, t);
-	checkpoint_prune(f->folder, 20);
+	checkpoint_prune(f->folder, 0, 20);
 	assert_true(there(f, "00000020/stage-000.00000020.safetensors"));
-	checkpoint_prune(f->folder, 40);
+	checkpoint_prune(f->folder, 0, 40);
 	assert_false(there(f, "00000020"));
 	assert_true(there(f, "00000040/manifest.json"));
+	save_one(f, 0, 50, &other);
+	save_one(f, 0, 60, &other);
+	checkpoint_prune(f->folder, 40, 60);
+	assert_true(there(f, "00000040/manifest.json"));
+	assert_false(there(f, "00000050"));
+	assert_true(there(f, "00000060/stage-000.00000060.safetensors"));
 	trainer_free(t);
 }
 
