@@ -395,8 +395,8 @@ struct msg_keep {
 struct msg_save {
 	uint64_t iteration; /* iteration to be saved, which is already committed */
 	uint64_t oldest;    /* the agent may delete files of iterations before this one */
-	/* Newest complete checkpoint; 0: none. Checkpoints between it and `iteration` stay incomplete,
-	 * so the agent may delete their files too. */
+	/* Newest complete checkpoint; 0: none. Checkpoints between `last` and `iteration` stay
+	 * incomplete, so the agent may delete their files too. */
 	uint64_t last;
 };
 
