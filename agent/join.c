@@ -4,7 +4,6 @@
  * standby copy, so that the run continues without a restore. */
 #include <errno.h>
 #include <math.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -307,7 +306,7 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	snprintf(setup.device, sizeof(setup.device), "%s", a->device.name);
 	setup.recompute = a->options.recompute;
 	setup.memory_bytes = a->options.memory_bytes;
-	setup.quota = isfinite(cores_quota()) ? cores_quota() : 0;
+	setup.quota = cores_quota();
 	setup.has_tokenizer = w->has_tokenizer;
 	setup.corpus_size = w->n_corpus;
 	setup.corpus = (char *)w->corpus;

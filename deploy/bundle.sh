@@ -23,10 +23,10 @@ fail() { echo "bundle: $*" >&2; exit 1; }
 licences() { # licences FILE...
 	local found package file
 	# Packages may have installed /lib/... where the file system has /usr/lib/...
-	found=$(dpkg -S "$@" 2>/dev/null || dpkg -S "${@#/usr}" 2>/dev/null) || fail "no package has $*, so its licence is unknown"
+	found=$(dpkg -S "$@" 2>/dev/null || dpkg -S "${@#/usr}" 2>/dev/null) || fail "a file that no package has, so its licence is unknown, is among these: $*"
 	for package in $(sed 's/:.*//' <<<"$found" | sort -u); do
 		file=/usr/share/doc/$package/copyright
-		[ -r "$file" ] || fail "$file, the licence of $*, is missing"
+		[ -r "$file" ] || fail "$file, the licence of the package $package, is missing"
 		cp -L "$file" "$root/share/licences/$package"
 	done
 }

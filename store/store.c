@@ -574,6 +574,8 @@ int store_resume(struct store **out, const char *folder, struct error *err)
 			rc = take_epoch(s, err);
 		while (db_again(s, rc));
 	if (rc == 0)
+		db_wait(s, DB_WAIT_MS);
+	if (rc == 0)
 		rc = read_run(s, err);
 	if (rc != 0) {
 		store_close(s);

@@ -407,7 +407,7 @@ int store_set(struct store *s, const char *key, const char *value, struct error 
 
 /* Sets *iteration to the last committed iteration; 0: none yet. */
 int store_last_commit(struct store *s, uint64_t *iteration, struct error *err);
-/* Sets *iteration to the last iteration before which an act of --at was carried out; 0: none. */
+/* Sets *iteration to the newest iteration for which the record has an act of --at; 0: none. */
 int store_last_scripted(struct store *s, uint64_t *iteration, struct error *err);
 /* Sets *visited to true if any committed iteration had paths longer than path_length, or stages
  * that took the weights of other stages (stack_from). */

@@ -15,8 +15,8 @@
 #
 #     DEBIAN11=1 tests/fleet_bed_test.sh
 #
-# Without DEBIAN11, or if no system can be made here, `old` has the libraries of this machine. Debian 11 is downloaded,
-# which takes a minute or two.
+# With DEBIAN11=1 the script downloads Debian 11, which takes a minute or two. Without it, or if this machine cannot make
+# a Debian system, `old` has this machine's libraries.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/bed.sh
 . tests/wan/machines.sh

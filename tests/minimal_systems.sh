@@ -1,6 +1,6 @@
 #!/bin/bash
-# Tests the first use on a fresh machine: tests/minimal_systems.sh [SUITE...], by default Debian 13 and Debian 12, both
-# at the same time.
+# Tests the first use on a fresh machine: tests/minimal_systems.sh [SUITE...] (default: Debian 13 and
+# Debian 12). All systems are tested at the same time.
 #
 # Each system is made from nothing and gets only git and make. The script clones the last commit there. `make demo`
 # installs the missing packages and runs five iterations, and verify recomputes them bit for bit. This proves that `make
@@ -62,13 +62,13 @@ check_cuda() { # check_cuda SUITE
 
 can_make_debian || skip "$debian_why"
 echo "commit $(git rev-parse --short HEAD)$(git diff --quiet HEAD || echo ', without what is not committed')"
-# One system is made, with one processor, while the other compiles.
+# Systems are tested at the same time, because making one uses a single processor.
 for suite in "$@"; do
 	(
 		dir=$dir/${suite/:/-} started=()
-		mkdir "$dir"
+		mkdir "$dir" || exit 1
 		trap finish EXIT
-		trap 'kill -KILL "${started[@]}"; exit 143' TERM # unshare ignores SIGTERM
+		trap '[ ${#started[@]} = 0 ] || kill -KILL "${started[@]}"; exit 143' TERM # unshare ignores SIGTERM
 		case $suite in
 		*:cuda) check_cuda "${suite%:cuda}" ;;
 		*) check_system "$suite" ;;

@@ -44,8 +44,8 @@ each() { # each AT_A_TIME LIMIT TEST...: runs several tests
 # wait longest and the simulation computes longest, so they run first.
 each 3 600 $(printf '%s\n' "$@" | grep -E '/(sim|controller)/') $(printf '%s\n' "$@" | grep -vE '/(sim|controller)/')
 
-# Scripts wait for processes half of the time, so three run at a time; the longest begin first. A console must show
-# things within a few seconds, and some scripts measure times, so these run two at a time.
+# Scripts wait for processes half of the time, so three run at a time; the longest begin first. Some
+# scripts measure times, or expect a console to show something within seconds; these run two at a time.
 long=(tests/{fleet_bed,fleet,choose,hostile,machines,crash_points,controller_killed,demo_faults,takeover,odd_failures}_test.sh)
 quick=(tests/{console_acts,console_reconnect,console_terminal,demo_terminal,large_packets,overlap,spares,wan_bed,wan_faults,wan_pipe}_test.sh)
 others() { printf '%s\n' tests/*_test.sh tests/parity/*_test.sh | grep -vxFf <(printf '%s\n' "${long[@]}" "${quick[@]}"); }

@@ -17,6 +17,7 @@ static int read_token(char *value, struct token *token, struct keys_identity **i
 	char text[TOKEN_SIZE];
 	int rc;
 
+	value = token_begin(value);
 	if (value[0] != '@' && !token_is(value))
 		return error_set(err, -EINVAL, "\"%.40s\" is no token of skippipe invite", value);
 	rc = token_take(value, text, err);

@@ -234,14 +234,17 @@ static int write_all(int fd, const char *text, size_t size)
 }
 
 /* Gives the temporary file its final name. link() is used because rename() would replace an
- * existing key. If two programs make the same key file at once, one succeeds and the other gets
- * -EEXIST. Some file systems have no hard links (exFAT, those of object stores). */
+ * existing key. On file systems without hard links, such as exFAT, renameat2() may do the same. If
+ * two programs make the same key file at once, one succeeds and the other gets -EEXIST. */
 static int publish_file(const char *temporary, const char *path)
 {
 	int rc = link(temporary, path) < 0 ? -errno : 0;
-	if (rc != 0 && rc != -EEXIST)
-		rc = renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) < 0 ? -errno
-											  : 0;
+	if (rc != 0 && rc != -EEXIST) {
+		if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
+			rc = 0;
+		else if (errno == EEXIST)
+			rc = -EEXIST;
+	}
 	unlink(temporary);
 	if (rc == 0)
 		file_sync_folder(path);

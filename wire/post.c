@@ -93,9 +93,9 @@ static int check_threads(struct error *err)
 	int rc = pthread_create(&thread, NULL, make_nothing, NULL);
 	if (rc != 0)
 		return error_set(err, -rc, "no thread can be started: %s; %s", strerror(rc),
-				 rc == EPERM ? "this container forbids clone3, as Docker before "
-					       "20.10.10 does"
-					     : "the cause may be the memory, ulimit -u, or a "
+				 rc == EPERM ? "a container may forbid clone3, as Docker before "
+					       "20.10.10 does: update its runtime"
+					     : "raise the limit of memory, ulimit -u, or the "
 					       "container's limit of processes");
 	pthread_join(thread, NULL);
 	return 0;

@@ -300,7 +300,8 @@ static int follow_commit(struct compute *c, struct job *j)
 
 /* The start of a pass that is timed. */
 struct pass_start {
-	int64_t at_us, process_us; /* the time, and the processor time of this process */
+	int64_t at_us;      /* when it began */
+	int64_t process_us; /* the processor time of this process at that time */
 };
 
 static struct pass_start pass_start(void)
@@ -308,8 +309,9 @@ static struct pass_start pass_start(void)
 	return (struct pass_start){ clock_monotonic_us(), clock_process_us() };
 }
 
-/* Keeps the shortest time of a pass, s. A node with a quota that was idle runs a short pass without
- * a pause, and is stopped later. The pass therefore counts as its processor time over the quota. */
+/* Lowers *minimum to the time of this pass, s. After an idle period, a node with a quota runs a
+ * short pass without a pause, and is stopped later. The pass therefore counts as the longer of its
+ * elapsed time and its processor time divided by the quota. */
 static void keep_minimum(const struct compute *c, double *minimum, struct pass_start start)
 {
 	double s = (double)(clock_monotonic_us() - start.at_us) * 1e-6;

@@ -26,7 +26,7 @@ struct compute_setup {
 	uint64_t steps_before;
 	char device[DEVICE_NAME_SIZE];
 	size_t memory_bytes; /* memory limit of a stage; 0: all free memory of the machine */
-	double quota; /* processors that this process may use on average; 0: no limit */
+	double quota; /* processors that this process may use on average (cores_quota) */
 	enum recompute recompute;
 	bool has_tokenizer; /* the model has a tokenizer, so its tokens are not bytes */
 	char *corpus;       /* n_corpus paths of corpus files, each ended by NUL; copied */

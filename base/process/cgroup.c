@@ -8,7 +8,6 @@
 #include "base/process/cgroup.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -95,7 +94,7 @@ static uint64_t number_in(const char *folder, const char *name, const char *key,
 	return value;
 }
 
-enum { THOUSANDTHS = 1000 }; /* of a processor, in the unit of quotas */
+enum { THOUSANDTHS = 1000 }; /* quotas are counted in thousandths of a processor */
 
 /* Version 2 writes "max 100000" if there is no limit, and version 1 writes -1. */
 uint64_t cgroup_quota(const char *folder)
@@ -150,7 +149,7 @@ double cores_quota(void)
 {
 	uint64_t limit = cgroup_least("", "cpu", cgroup_quota);
 
-	return limit == UINT64_MAX ? INFINITY : (double)limit / THOUSANDTHS;
+	return limit == UINT64_MAX ? 0 : (double)limit / THOUSANDTHS;
 }
 
 size_t memory_usable(void)

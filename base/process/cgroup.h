@@ -25,8 +25,8 @@ uint64_t cgroup_memory_free(const char *folder);
  * mask, but no more than its groups' quotas. The machine may have far more. */
 unsigned cores_usable(void);
 
-/* Returns how many processors the quotas of this process's groups amount to, such as 0.5; INFINITY:
- * no limit. */
+/* Returns how many processors the quotas of this process's groups amount to, such as 0.5; 0: there
+ * is no quota. */
 double cores_quota(void);
 
 /* Returns the bytes that the kernel would give this process now without swapping, within its

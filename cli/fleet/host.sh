@@ -165,7 +165,7 @@ check)
 install)
 	part=$root/.part-$version
 	why=$({ mkdir -p "$root" && rm -rf "$part" "$root/.old-$version" && mkdir "$part"; } 2>&1) ||
-		fail "$root cannot be written: $why"
+		fail "$root cannot be written: $(echo "$why" | grep -m 1 .)"
 	why=$(tar -xzf - -C "$part" 2>&1) || {
 		rm -rf "$part"
 		fail "the bundle cannot be unpacked${why:+: $(echo "$why" | grep -m 1 .)}"

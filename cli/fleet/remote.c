@@ -41,7 +41,7 @@ enum {
 	LOGINS = 8,
 	LOGIN_US = 10000000,
 	END_US = 1000000, /* time between SIGTERM and SIGKILL */
-	SAID_MOST = 1100  /* most bytes of a message in the reason why a job failed */
+	SAID_MOST = 1100  /* bytes of a message that fit into the reason of a failure */
 };
 
 struct remote {
@@ -231,8 +231,8 @@ static void write_input(struct running *c)
 
 /* ---- output ---- */
 
-/* Returns true if the line, of ssh, only says that the connection has ended. The reason is in an
- * earlier line, if there is one. */
+/* Returns true if this line of ssh says less than an earlier line may have said: only that the
+ * connection has ended, or that a host's key is refused. */
 static bool is_end_of_connection(const char *line)
 {
 	static const char *const begins[] = { "Connection closed by ", "Connection reset by ",
@@ -245,12 +245,12 @@ static bool is_end_of_connection(const char *line)
 	return false;
 }
 
-/* Keeps a line of output as the reason why the job may fail. */
+/* Keeps a line as the reason of a later failure, unless an earlier line says more. */
 static void keep_said(struct remote_job *job, const char line[REMOTE_LINE])
 {
-	static const char news[] = "Warning: Permanently added "; /* ssh has stored a host's key */
+	static const char stored_key[] = "Warning: Permanently added ";
 
-	if (!line[0] || strncmp(line, news, sizeof(news) - 1) == 0)
+	if (!line[0] || strncmp(line, stored_key, sizeof(stored_key) - 1) == 0)
 		return;
 	if (job->has_answered || !is_end_of_connection(line) || !job->said[0] ||
 	    is_end_of_connection(job->said))
@@ -317,13 +317,13 @@ static const char *remedy_of(const char *said)
 		const char *words, *remedy;
 	} all[] = {
 		{ "Host key verification failed",
-		  " (for a host that ssh has never seen: StrictHostKeyChecking accept-new)" },
+		  " (if ssh has never seen this host: set StrictHostKeyChecking accept-new)" },
 		{ "has changed and you have requested strict checking",
-		  " (if another machine has this address now: ssh-keygen -R)" },
+		  " (if another machine has this address now: run ssh-keygen -R ADDRESS)" },
 		{ "Too many authentication failures",
 		  " (name the host's key: IdentityFile, and IdentitiesOnly yes)" },
 		{ "closed by UNKNOWN port", /* ssh hides the messages of its ProxyCommand */
-		  " (its jump host or ProxyCommand failed: ssh to it by hand shows why)" },
+		  " (the jump host or ProxyCommand failed: run ssh to the jump host to see why)" },
 		{ "support PTY", " (at RunPod, take the address of SSH over exposed TCP)" },
 	};
 
@@ -333,7 +333,7 @@ static const char *remedy_of(const char *said)
 	return "";
 }
 
-/* Says why a command failed that gave no reason itself. */
+/* Sets job->why if the script has given no reason. */
 static void explain_failure(struct remote_job *job)
 {
 	static const char no_commands[] = "its login shell runs no commands";

@@ -171,13 +171,13 @@ TEST(the_reason_of_a_failed_login_is_not_that_it_ended)
 TEST(a_known_reason_names_its_remedy)
 {
 	check_reason("Host key verification failed.\n", 255,
-		     "Host key verification failed. (for a host that ssh has never seen: "
-		     "StrictHostKeyChecking accept-new)");
+		     "Host key verification failed. (if ssh has never seen this host: "
+		     "set StrictHostKeyChecking accept-new)");
 	check_reason("Host key for h has changed and you have requested strict checking.\n"
 		     "Host key verification failed.\n",
 		     255,
 		     "Host key for h has changed and you have requested strict checking. (if "
-		     "another machine has this address now: ssh-keygen -R)");
+		     "another machine has this address now: run ssh-keygen -R ADDRESS)");
 	check_reason("Received disconnect from h port 22:2: Too many authentication failures\n"
 		     "Disconnected from h port 22\n",
 		     255,
@@ -186,8 +186,8 @@ TEST(a_known_reason_names_its_remedy)
 	check_reason("kex_exchange_identification: Connection closed by remote host\n"
 		     "Connection closed by UNKNOWN port 65535\n",
 		     255,
-		     "Connection closed by UNKNOWN port 65535 (its jump host or ProxyCommand "
-		     "failed: ssh to it by hand shows why)");
+		     "Connection closed by UNKNOWN port 65535 (the jump host or ProxyCommand "
+		     "failed: run ssh to the jump host to see why)");
 	check_reason("Enjoy your Pod\nError: Your SSH client doesn't support PTY\n", 1,
 		     "its login shell runs no commands: Error: Your SSH client doesn't support "
 		     "PTY (at RunPod, take the address of SSH over exposed TCP)");

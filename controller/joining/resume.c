@@ -168,9 +168,10 @@ static int check_hash(const struct run *run, struct error *err)
 			 run->options.run_dir, row->hash, row->version);
 }
 
-/* Marks the acts of --at that earlier controllers have carried out. Those of the next iteration are
- * marked if the record has one of them: all acts of an iteration are carried out at once. */
-static int leave_done_acts(struct run *run, struct error *err)
+/* Marks the acts of --at that an earlier controller has carried out. If the record has one act of
+ * the next iteration, all acts of that iteration are marked, because a controller carries them out
+ * together. */
+static int mark_done_acts(struct run *run, struct error *err)
 {
 	uint64_t last;
 	int rc = store_last_scripted(run->record.store, &last, err);
@@ -208,7 +209,7 @@ int resume_begin(struct backups *backups, struct error *err)
 		rc = load_awaited(members, err);
 	if (rc != 0)
 		return rc;
-	rc = leave_done_acts(run, err);
+	rc = mark_done_acts(run, err);
 	if (rc != 0)
 		return rc;
 	run->training.corpus_hash = store_run_of(run->record.store)->corpus_hash;

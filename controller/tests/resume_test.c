@@ -32,7 +32,7 @@ enum { COMMITS = 4, N = RECORDED_NODES };
 
 struct taken_over {
 	char folder[64];
-	uint32_t n_acts; /* acts before the last committed iteration and those that follow it */
+	uint32_t n_acts; /* number of acts; act i is due before iteration COMMITS + i */
 	struct controller *c;
 };
 
@@ -762,7 +762,7 @@ FIXTURE_TEST(a_plans_file_is_not_needed)
 }
 
 /* A controller may die between a commit and the acts of the next iteration. The next controller
- * then carries them out, but never an act twice. */
+ * then carries these acts out, but not those that the record has. */
 FIXTURE_TEST(acts_that_nobody_carried_out_are_still_due)
 {
 	struct taken_over *t = *state;

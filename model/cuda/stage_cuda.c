@@ -53,8 +53,9 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 				: t->logits;
 }
 
-/* Returns the size in bytes of the buffers of activations. It suffices for any format: with the
- * means of channels, a small encoded activation may be larger than its floats. */
+/* Returns the bytes of a buffer through which an activation crosses the bus; 0: activations stay on
+ * the device. They suffice for any format: with the means of channels, a small encoded activation
+ * may be larger than its floats. */
 static size_t crossing_bytes(const struct cuda_stage *s)
 {
 	return s->l->activations_stay ? 0 : s->rows * s->l->config.dim * sizeof(float) + ALIGN;
@@ -215,8 +216,8 @@ static int check_heads(const struct stage_layout *l, struct error *err)
 	return 0;
 }
 
-/* Checks that the kernel of a norm's backward pass can run, and the attention kernel for gradients
- * of keys and values. Other kernels need less shared memory than one of these. */
+/* Checks that the GPU has enough shared memory for a norm's backward pass, and for the attention
+ * kernel of the gradients of keys and values. Other kernels need less than one of these. */
 static int check_shared(const struct cuda_stage *s, struct error *err)
 {
 	size_t norm = cuda_norm_shared(s), most = device_shared_most(s->d);
@@ -224,9 +225,9 @@ static int check_shared(const struct cuda_stage *s, struct error *err)
 
 	if (norm > most)
 		return error_set(err, -EINVAL,
-				 "dim %u: a block needs %zu KiB of shared memory, this GPU has %zu",
-				 s->l->config.dim, norm * sizeof(float) >> 10,
-				 most * sizeof(float) >> 10);
+				 "dim %u: a block needs %zu bytes of shared memory, this GPU has "
+				 "%zu",
+				 s->l->config.dim, norm * sizeof(float), most * sizeof(float));
 	if (attention_launch_of(&l, s->d, KERNEL_ATTENTION_DKV, s->l->bf16,
 				model_head_size(&s->l->config)))
 		return 0;
@@ -729,7 +730,8 @@ static int cuda_squares(void *self, double *sum)
 	return cuda_square_array(s, s->array[ARRAY_GRADIENT], s->l->parameters, sum);
 }
 
-/* Copies a gradient in host memory over the stage's own gradient. */
+/* Takes an optimizer's step with the stage's own gradient (NULL), with the sum on the device, or
+ * with a gradient in host memory, which is first copied over the stage's own. */
 static int cuda_step(void *self, const float *gradient, float scale, const struct adamw *h,
 		     uint64_t t)
 {

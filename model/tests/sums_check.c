@@ -46,7 +46,7 @@ static void fill(struct sums *x, bool finite)
 	stage_changed(x->device);
 }
 
-/* Returns the gradient of a replica, if the device is replica `rank`. */
+/* Returns a replica's gradient. gradients[0] is that of replica `rank`, which is on the device. */
 static const float *gradient_of(const struct sums *x, uint32_t replica, uint32_t rank)
 {
 	return x->gradients[replica == rank ? 0 : replica < rank ? replica + 1 : replica];

@@ -26,7 +26,7 @@ TEST(sums_have_the_cpus_bits)
 	}
 }
 
-/* Every kernel that takes part in a sum is checked: without its work, bits differ. */
+/* If a kernel of a sum, or the kernel of the step, does nothing, the check reports unequal bits. */
 TEST(a_kernel_without_effect_is_found)
 {
 	static const struct {

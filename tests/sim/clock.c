@@ -28,7 +28,7 @@ int64_t clock_wall_us(void)
 	return (int64_t)WALL_US * 1000000 + sim.now_us;
 }
 
-/* No time, so that a quota of this machine's processors changes nothing. */
+/* Returns 0, so that this machine's quota does not change simulated measurements. */
 int64_t clock_process_us(void)
 {
 	return 0;

@@ -147,7 +147,7 @@ fleet() {
 fleet_bundle() {
 	archive=$(dirname "$bin")/skippipe-$(cat VERSION)-$(uname -m).tar.gz
 	bundle=()
-	[ ! -e "$archive" ] || return 0
+	[ "$archive" -nt "$bin/skippipe" ] && return 0
 	need readelf dpkg
 	archive=$dir/bundle.tar.gz
 	deploy/bundle.sh "$(dirname "$bin")" "$archive" >"$dir/bundle.err" 2>&1 || die "no bundle can be made"

@@ -150,13 +150,19 @@ int token_parse(const char *text, struct token *out, struct keys_identity **invi
 
 static const char spaces[] = " \t\r\n";
 
-/* Shortens the text to its first word, and wipes the rest. A byte order mark is no part of it. */
-static void keep_first_word(char text[TOKEN_SIZE])
+char *token_begin(char *text)
 {
 	static const char mark[] = "\xef\xbb\xbf";
-	size_t from = strncmp(text, mark, strlen(mark)) == 0 ? strlen(mark) : 0;
-	from += strspn(text + from, spaces);
-	memmove(text, text + from, strlen(text + from) + 1);
+	if (strncmp(text, mark, strlen(mark)) == 0)
+		text += strlen(mark);
+	return text + strspn(text, spaces);
+}
+
+/* Shortens the text to its first word, and wipes the rest. */
+static void keep_first_word(char text[TOKEN_SIZE])
+{
+	const char *begin = token_begin(text);
+	memmove(text, begin, strlen(begin) + 1);
 	const size_t word = strcspn(text, spaces);
 	sodium_memzero(text + word, TOKEN_SIZE - word);
 }
@@ -190,10 +196,11 @@ static int read_word(const char *path, char out[TOKEN_SIZE], struct error *err)
 
 int token_take(char *value, char out[TOKEN_SIZE], struct error *err)
 {
+	value = token_begin(value);
+	/* A secret of Kubernetes or a variable of a service often ends with a line's end. */
+	value[strcspn(value, "\r\n")] = 0;
 	if (value[0] == '@' || strcmp(value, "-") == 0)
 		return read_word(value + (value[0] == '@'), out, err);
-	/* A secret of Kubernetes or a variable of a service often ends with a line's end. */
-	value += strspn(value, spaces);
 	const int n = snprintf(out, TOKEN_SIZE, "%s", value);
 	keep_first_word(out);
 	if (token_is(value))

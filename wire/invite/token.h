@@ -34,6 +34,8 @@ int token_print(const struct token *token, const struct keys_identity *invitatio
  * -EINVAL: the text is no token; other errors as keys_generate. */
 int token_parse(const char *text, struct token *out, struct keys_identity **invitation,
 		struct error *err);
+/* Returns where the value of an option begins, behind a byte order mark and spaces. */
+char *token_begin(char *value);
 /* Reads the value of an option that takes a token. The value is the token itself, @FILE for the
  * first word of a file, or - for the first word of standard input. A token in the value is
  * overwritten in place, so that no list of processes shows it. The caller wipes `out`. */

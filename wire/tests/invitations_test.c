@@ -252,7 +252,7 @@ TEST(a_changed_token_is_refused)
 TEST(a_token_is_taken_and_wiped)
 {
 	char folder[] = "/tmp/skippipe-token-test.XXXXXX", path[80], value[96], out[TOKEN_SIZE];
-	char text[] = "skippipe1_abc", framed[] = " skippipe1_abc\r\n";
+	char text[] = "skippipe1_abc", framed[] = "\xef\xbb\xbf skippipe1_abc\r\n";
 	struct error err = { "" };
 	assert_int_equal(token_take(text, out, NULL), 0);
 	assert_string_equal(out, "skippipe1_abc");
@@ -260,11 +260,11 @@ TEST(a_token_is_taken_and_wiped)
 		assert_int_equal(text[i], 0);
 	assert_int_equal(token_take(framed, out, NULL), 0);
 	assert_string_equal(out, "skippipe1_abc");
-	assert_string_equal(framed, " ");
+	assert_string_equal(framed, "\xef\xbb\xbf ");
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/t", folder);
 	assert_int_equal(file_write(path, "  word \nmore\n", 13, FILE_PRIVATE, NULL), 0);
-	snprintf(value, sizeof(value), "@%s", path);
+	snprintf(value, sizeof(value), " @%s\n", path);
 	assert_int_equal(token_take(value, out, NULL), 0);
 	assert_string_equal(out, "word");
 	assert_int_equal(file_write(path, "\xef\xbb\xbfword\r\n", 9, FILE_PRIVATE, NULL), 0);

@@ -93,7 +93,7 @@ static bool forbid(unsigned call)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-/* A child process tries it, because the filter cannot be removed. */
+/* A child process opens the post, because the filter cannot be removed. */
 TEST(a_container_that_forbids_threads_is_named_as_the_cause)
 {
 	struct keys_identity *id;
@@ -108,7 +108,7 @@ TEST(a_container_that_forbids_threads_is_named_as_the_cause)
 			_exit(0); /* filters cannot be set here */
 		/* An old C library uses another call, and starts the thread. */
 		const int rc = post_open(&post, &options, &err);
-		_exit(rc != 0 && (rc != -EPERM || strstr(err.text, "forbids clone3") == NULL));
+		_exit(rc != 0 && (rc != -EPERM || strstr(err.text, "forbid clone3") == NULL));
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
