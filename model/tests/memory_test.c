@@ -91,6 +91,12 @@ void free(void *p)
 /* ---- small allocations, which never fail here ----
  * Replaces the allocators of base/alloc.h, which would end the program. */
 
+void alloc_failed(size_t n, size_t size)
+{
+	fail_msg("no memory for %zu elements of %zu bytes", n, size);
+	abort();
+}
+
 void *alloc_new(size_t size)
 {
 	return counted(__libc_calloc(1, size));
