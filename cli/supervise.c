@@ -354,14 +354,14 @@ static void stop(struct supervisor *p)
 }
 
 /* Handles SIGTSTP. If there is a console, stops only the console: this process stops after it
- * (stop_after_console). The console may have received the signal already, but if a program sent
- * SIGTSTP to this process alone, it has not. */
-static void request_stop(struct supervisor *p)
+ * (stop_after_console). A terminal has sent its signal to the console too. A second signal, during
+ * the console's handler, would stop the console again after fg. */
+static void request_stop(struct supervisor *p, bool is_from_terminal)
 {
-	if (p->processes->console.pid > 0)
-		child_signal(&p->processes->console, SIGTSTP);
-	else
+	if (p->processes->console.pid == 0)
 		stop(p);
+	else if (!is_from_terminal)
+		child_signal(&p->processes->console, SIGTSTP);
 }
 
 /* Stops this process if the terminal has stopped the console. A SIGSTOP, which only a program can
@@ -387,7 +387,7 @@ static void take_signals(struct supervisor *p)
 	if (read(p->signals, &info, sizeof(info)) != sizeof(info)) {
 		/* An earlier call has already read this signal. */
 	} else if (info.ssi_signo == SIGTSTP) {
-		request_stop(p);
+		request_stop(p, info.ssi_code == SI_KERNEL);
 	} else if (info.ssi_signo != SIGCHLD) {
 		log_line(p->log, LOG_INFO, "%s", strsignal((int)info.ssi_signo));
 		/* A second signal ends all processes at once. */
