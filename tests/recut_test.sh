@@ -67,7 +67,7 @@ grep -q 'layers 3,3,3,2,1' "$dir/status" || die "status shows other stages"
 
 # ---- a replay shows each time with the stages of that time ----
 "$sk" admit "$dir/admitted" "$("$sk" keygen "$dir/console.key")" --role console --name console >/dev/null || die admit
-"$sk" controller --replay "$run" --speed 100 --listen "ipc://$dir/r" --key "$dir/controller.key" --admitted "$dir/admitted" \
+"$sk" controller --replay "$run" --speed 4 --listen "ipc://$dir/r" --key "$dir/controller.key" --admitted "$dir/admitted" \
 	2>"$dir/replay.err" &
 started=($!)
 "$bin/skippipe-console" --plain --connect "ipc://$dir/r" --controller-key "$("$bin/skippipe-key" public "$dir/controller.key")" \
