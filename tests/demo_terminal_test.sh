@@ -29,6 +29,12 @@ for end in key signal kill-console; do
 		see 10 'it +[0-9]+ .*nodes 8/8'
 		[ "$(tm display-message -p '#{alternate_on}')" = 1 ] || die "fg does not bring the screen back"
 	done
+	# A program that stops the demo alone stops the console with it.
+	kill -TSTP "$demo"
+	see 10 '^ready>$'
+	[ "$(tm display-message -p '#{alternate_on}')" = 0 ] || die "the shell has no screen after SIGTSTP"
+	tm send-keys "fg; s=\$?; printf '\r\nstatus=%s\r\n' \$s" Enter
+	see 10 'it +[0-9]+ .*nodes 8/8'
 	case $end in
 	key)
 		tm send-keys q

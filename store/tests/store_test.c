@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/tests/test.h"
+#include "store/db.h"
 #include "store/store.h"
 #include "store/tests/sample.h"
 
@@ -387,6 +388,34 @@ static sqlite3 *lock_file(const char *folder)
 	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
 	assert_int_equal(sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL), SQLITE_OK);
 	return db;
+}
+
+/* Returns how long a statement waits while another program holds the lock, ms. */
+static int patience_of(struct store *s)
+{
+	sqlite3_stmt *q;
+	int ms;
+
+	assert_int_equal(sqlite3_prepare_v2(s->db, "PRAGMA busy_timeout", -1, &q, NULL), SQLITE_OK);
+	assert_int_equal(sqlite3_step(q), SQLITE_ROW);
+	ms = sqlite3_column_int(q, 0);
+	sqlite3_finalize(q);
+	return ms;
+}
+
+/* Opening a record may wait long for the lock. Later statements must not, because the controller
+ * is blocked meanwhile. */
+FOLDER_TEST(a_writer_waits_shortly_once_it_is_open)
+{
+	struct folder *f = *state;
+	struct store *s = create(f->path);
+	struct error err;
+
+	assert_int_equal(patience_of(s), DB_WAIT_MS);
+	store_close(s);
+	assert_int_equal(store_resume(&s, f->path, &err), 0);
+	assert_int_equal(patience_of(s), DB_WAIT_MS);
+	store_close(s);
 }
 
 /* While another program has locked the file, a commit is refused. Notes and settings wait in
