@@ -76,7 +76,7 @@ TEST(test_sum_is_not_sent)
 	fail_in_sum(JOB_NORM, 1);
 }
 
-/* The sum of a standby copy crosses the bus once and encoded: to be decoded and checked. The step
+/* The encoded sum of a standby copy crosses the bus once, when it is decoded and checked. The step
  * then needs nothing from the machine's memory. */
 TEST(test_a_copy_decodes_its_sum)
 {
@@ -128,7 +128,7 @@ TEST(test_measures_tasks_as_they_run)
 	copies_run_early = false;
 	assert_int_equal(j.rc, 0);
 	assert_true(j.measured.forward_s > 0 && j.measured.backward_s > 0);
-	/* Each of three forward and backward passes hides the copy of the next input. */
+	/* In three forward and three backward passes, the next input is copied beside the pass. */
 	assert_int_equal(puts_beside, 6);
 	compute_free(c);
 }

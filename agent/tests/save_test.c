@@ -27,7 +27,7 @@ void noted_tell(struct tell *t, struct msg *m, enum post_flags flags, int64_t no
 	tell_controller(t, m, flags, now_us);
 }
 
-/* Iterations between which checkpoints were deleted, in turn */
+/* The ranges of iterations whose checkpoints were deleted, in the order of the calls */
 static struct {
 	uint64_t after, before;
 } pruned[2];

@@ -88,7 +88,7 @@ static void write_job(void *context, void *job)
 	struct save_job *j = job;
 
 	(void)context;
-	/* Makes room first: otherwise a disk that is full for a while would stay full. */
+	/* Deletes before it writes, because nothing can be written to a full disk. */
 	checkpoint_prune(j->run_dir, 0, j->order.oldest);
 	if (j->order.last > 0)
 		checkpoint_prune(j->run_dir, j->order.last, j->order.iteration);

@@ -193,7 +193,7 @@ TEST(a_known_reason_names_its_remedy)
 		     "PTY (at RunPod, take the address of SSH over exposed TCP)");
 }
 
-/* Installs a bundle on a host. The bundle's program is this script; "": the bundle is no archive.
+/* Installs a bundle on a host. program: the script that is the bundle's program; "": no archive.
  * Copies the reason of a failure; "": none. */
 static void install(const char *program, char why[REMOTE_LINE])
 {
