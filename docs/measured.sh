@@ -10,13 +10,12 @@ awk -F '|' '
 		if (value[n] > longest) longest = value[n]
 	}
 	/^\| \| shipped20 \|/ { for (i = 3; i < NF; i++) { gsub(/ /, "", $i); cluster[i] = " " $i } }
-	/^\| free, overlapping: dtfm/ { split($0, dtfm, "|"); ours_next = 1; next }
-	ours_next && /^\| ours/ {
+	/^\| free assignment, overlapping: dtfm; skippipe/ {
 		for (i = 3; i < NF; i++) {
-			bar("planned:" cluster[i], "DT-FM", dtfm[i])
-			bar("", "skippipe", $i)
+			split($i, of, ";")
+			bar("planned:" cluster[i], "DT-FM", of[1])
+			bar("", "skippipe", of[2])
 		}
-		ours_next = 0
 	}
 	/^\| test bed/ {
 		bar("test network, 1.5B", "DT-FM", $3)
