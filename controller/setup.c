@@ -51,7 +51,9 @@
 #include "schedule/format/regions.h"
 #include "wire/sessions/link.h"
 
-/* Values for a cluster without a file. The memory is replaced once agents have reported theirs. */
+/* Values for a cluster without a file: microbatches of a data node in an iteration, and
+ * microbatches that a node holds at once. The second value is replaced once agents have reported
+ * their memory. */
 enum { bare_microbatches = 6, bare_memory = 3 };
 
 /* ---- the model ---- */
@@ -535,7 +537,7 @@ static int check_corpus(struct run *run, struct error *err)
 	if (rc == 0) {
 		run->training.corpus_hash = corpus_hash(corpus);
 		rc = first_weights_corpus(run, err) ? 0 : -EINVAL;
-		/* Left to agreement.c, which uses the hash that most agents report */
+		/* agreement.c sets the run's hash to the hash that most agents report */
 		run->training.corpus_hash = 0;
 	}
 	corpus_free(corpus);

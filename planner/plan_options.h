@@ -10,7 +10,7 @@ struct plan_options {
 	const char *schedule, *recipe; /* --skip-schedule, --recipe; NULL: not given */
 	const char *model;             /* --model, which only --hours uses; NULL: not given */
 	double hours;                  /* length of the run in hours; 0: not given */
-	int iterations;                /* length of the run; 0: not given */
+	int iterations;                /* length of the run in iterations; 0: not given */
 	bool stack, as_table, has_format;
 	int skip;   /* number of skipped stages; -1: not given */
 	int stages; /* number of stages, the S of --skip K/S; 0: not given */

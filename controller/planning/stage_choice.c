@@ -15,11 +15,12 @@
 #include "base/clock.h"
 
 enum { PRESENT = 5000 }; /* number of plans to evaluate for the present and the wanted stages */
-/* Limit of the work of a choice for 20 nodes or fewer, and addition for each further node (units:
- * schedule/fleet/evaluate.h) */
+/* Most work that a choice may do with up to 20 nodes, and the work allowed in addition for each
+ * further node. The unit is a simulated task */
 #define WORK 20000000
 #define WORK_OF_NODE 500000
-/* Another size of microbatches is chosen if the configured size takes this many times as long. */
+/* Larger microbatches are chosen only if an iteration with the configured size takes more than this
+ * many times as long. */
 #define WORTH_RESIZING 1.05
 #define GIGA 1e9
 #define MEGA 1e6
@@ -32,15 +33,16 @@ struct stage_choice {
 	struct error err;
 	int result;
 	int ranks[CHOICE_MOST], n; /* the candidates that a run can use, the best first */
-	double configured_s; /* least seconds with microbatches of the configured size */
+	/* Shortest iteration found with microbatches of the configured size, in seconds */
+	double configured_s;
 	int64_t began_us, took_us;
 	atomic_bool cancel, is_done;
 };
 
 /* ---- the thread ---- */
 
-/* The clock that limits a choice. After a cancellation this function returns a time at which the
- * choice's time is over. */
+/* The clock that limits a choice. After a cancellation it returns a time so late that the choice
+ * has used up its budget and ends. */
 static int64_t read_clock(void *arg)
 {
 	struct stage_choice *c = arg;
@@ -75,8 +77,9 @@ static void list_usable(struct stage_choice *c)
 	}
 }
 
-/* Plans given stages. A run that changes to them keeps its number of skipped stages, unlike a
- * choice, which keeps the skipped share. Microbatches may then visit stage 0 alone. */
+/* Plans the given stages with the run's number of skipped stages, because a run keeps this number
+ * when its stages change. (A choice keeps the skipped share instead.) If all stages but stage 0 are
+ * skipped, microbatches visit stage 0 alone. */
 static void evaluate(struct stage_choice *c, struct candidate *x)
 {
 	struct candidate_frame f = c->question->frame;

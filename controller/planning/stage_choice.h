@@ -28,7 +28,8 @@ bool stage_choice_is_done(const struct stage_choice *c);
 
 /* The functions below may only be called once the choice is done. */
 
-/* Returns the result of the function choose, with its message in *err. */
+/* Returns 0 if the choice was made; otherwise the negative error of choose()
+ * (schedule/fleet/choose.h), with its message in *err. */
 int stage_choice_result(const struct stage_choice *c, struct error *err);
 const struct stage_question *stage_choice_question(const struct stage_choice *c);
 /* Returns the candidate with this rank, counted from 0; NULL: there are fewer candidates. A

@@ -66,7 +66,8 @@ static bool may_take_part(const struct members *members, const struct member *m)
 }
 
 /* Returns the factor by which tasks take longer because agents share the cores of their machine or
- * a GPU. 1: the member's pace already includes this. */
+ * a GPU. Returns 1 if the member's pace was measured beside the other agents, because the pace then
+ * includes this slowdown. */
 static double crowding(const struct members *members, const struct member *m)
 {
 	double threads = 0, agents = 0;
@@ -121,7 +122,8 @@ static void fill_machine(const struct members *members, const struct member *m,
 				: CAPACITY_SLOTS_MOST;
 }
 
-/* The latency of a link is its delay without the part for the bytes. */
+/* Fills in the fleet's links. A link's latency is what remains of its delay without the time in
+ * which the bytes are sent. */
 static void fill_links(const struct cluster *c, struct stage_question *q)
 {
 	double bytes = q->shape.activation_bytes * q->shape.batch;
@@ -182,8 +184,8 @@ static void fill_frame(const struct members *members, int n_microbatches, struct
 }
 
 /* Agents decide themselves whether they recompute activations, so the choice does not consider
- * this. Tensors outside the stage are in the machine's memory. A stage on a CPU is in the same
- * memory. */
+ * this. Agents hold the tensors outside their stage in the machine's memory. A stage on a CPU uses
+ * the same memory, so its bytes include these tensors. */
 static void fill_shape(const struct members *members, int n_microbatches,
 		       struct model_shape *shape)
 {
@@ -226,9 +228,10 @@ int stage_question_new(const struct members *members, int n_microbatches,
 	return 0;
 }
 
-/* Sizes are halved or doubled, as in the choice. Smaller microbatches take longer for each sequence
- * than measured, and by how much is unknown. They are therefore only allowed if the members cannot
- * hold the model otherwise. Larger ones take no longer. */
+/* Sets the limits of the size by halving or doubling it, as the choice does. Smaller microbatches
+ * take longer for each sequence than measured, and by how much is unknown. Therefore smaller sizes
+ * are only allowed if the members cannot hold the model otherwise. Larger microbatches take no
+ * longer for each sequence. */
 void stage_question_resize(struct stage_question *q)
 {
 	struct candidate_frame *f = &q->frame;

@@ -29,7 +29,7 @@ struct stage_question {
 	bool has_wanted;
 };
 
-/* Makes the question for all connected members that are not excluded, by the operator or by the
+/* Makes the question for all connected members, except those that the operator has excluded, or the
  * controller because of a fault. n_microbatches: number of microbatches in an iteration. -EINVAL:
  * no member's speed is known. The caller frees *out. */
 int stage_question_new(const struct members *members, int n_microbatches,
@@ -37,8 +37,9 @@ int stage_question_new(const struct members *members, int n_microbatches,
 /* Lets the choice also change the number of sequences in a microbatch. An iteration keeps its
  * number of sequences. Call it only before a run has its first plan. */
 void stage_question_resize(struct stage_question *q);
-/* Changes the question: how long does an iteration take with the present stages, and with these?
- * stage_of: for each node of the run, its stage; < 0: it is not used. */
+/* Changes the question: instead of a choice, the answer compares the iteration times of the present
+ * stages and of the stages in stage_of. stage_of: for each node of the run, its stage; < 0: the
+ * node is not used. */
 void stage_question_compare(struct stage_question *q, const struct model_config *model,
 			    const int *stage_of);
 void stage_question_free(struct stage_question *q); /* q may be NULL */

@@ -63,8 +63,8 @@ static int load_saved(struct recorded_run *r, struct recorded_part *p, const cha
 	return 0;
 }
 
-/* Converts bytes_s to the times for fp32. The record of a run with measured links has the times for
- * the run's first format. */
+/* Converts bytes_s, the times in which links send an activation, to fp32. If links were measured,
+ * the record has these times for the run's first format. */
 static void restore_bytes(struct cluster *c, const char *recorded)
 {
 	struct link_table *links = link_table_parse(recorded);

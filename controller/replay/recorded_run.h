@@ -34,9 +34,9 @@ enum happening_kind {
 struct happening {
 	int64_t at_us;
 	uint8_t kind; /* enum happening_kind */
-	/* Index into the array for this kind. HEAL and FAULT share the array of faults. CONTROLLER,
-	 * the first row of another controller, has the part of the run that this controller
-	 * continues. */
+	/* Index into the array for this kind. HEAL and FAULT share the array of faults. CONTROLLER
+	 * is the first row of another controller; its index is that of the part which this
+	 * controller continues. */
 	uint32_t index;
 };
 
@@ -65,8 +65,8 @@ struct recorded_node { /* a change of a node's state */
 
 struct recorded_belief { /* a correction of the times that plans assume, in plan seconds */
 	uint16_t node;
-	/* -1: `node` has these task times; otherwise forward_s is the delay from `node` to this
-	 * node */
+	/* -1: `node` has these task times; otherwise forward_s is the delay from `node` to the node
+	 * `to` */
 	int32_t to;
 	double forward_s, backward_s, loss_s;
 };

@@ -74,8 +74,8 @@ static bool still_under_way(enum run_phase before)
 	return before == PHASE_COMPUTING || before == PHASE_REDUCING || before == PHASE_STALLED;
 }
 
-/* A restarted controller knows no nodes at first. The plan of a part of the run is no plan for the
- * stages of the next part. */
+/* Applies the start of another controller, which knows no nodes at first. If the controller begins
+ * a new part of the run, drops the plan, because it was made for the stages of the former part. */
 static void fold_controller(struct replay *r, size_t part)
 {
 	if (part != r->part)
@@ -268,7 +268,8 @@ static bool controller_follows(const struct replay *r, int64_t until_us)
 	return false;
 }
 
-/* A console gets a snapshot from every controller of a live run, so here it gets one too. */
+/* In a live run, each new controller sends consoles a snapshot. The replay therefore sends a
+ * snapshot, too, where a new controller begins. */
 int replay_next(struct replay *r, int64_t cursor_us, replay_emit emit, void *context,
 		struct error *err)
 {
@@ -370,9 +371,10 @@ int64_t replay_pace_step(struct replay_pace *p, int64_t real_us)
 
 /* ---- input of the planner ---- */
 
-/* Sets the stages of the cluster's nodes at the cursor. A node that the plan does not use keeps the
- * stage that it had at that time, if this stage has room. If nodes have moved between two phases,
- * the stages have the sizes after the moves. */
+/* Sets the stages of the cluster's nodes at the cursor. A node that the plan does not use keeps its
+ * stage at the cursor, unless this stage is already full. If the plan has more nodes in some stage
+ * than the cluster allows, because nodes have moved between two phases, the stages get their sizes
+ * after the moves. */
 static void pin_stages(const struct replay *r, struct cluster *c)
 {
 	int stage_of[MSG_NODES], all[MSG_NODES], left[MSG_STAGES];

@@ -457,8 +457,8 @@ static void run_all(struct server *t)
 	}
 }
 
-/* Plans the baseline of the first part that has none, because the planner keeps only one request
- * for a baseline. */
+/* Requests the baseline of the first part that has none. The other parts follow one after another,
+ * because a second request would replace the first. */
 static void ask_baseline(struct server *t)
 {
 	const struct recorded_run *r = t->recorded;
@@ -498,8 +498,8 @@ static void take_plans(struct server *t)
 	}
 }
 
-/* Reads the record again. A store keeps the description of the run that it found when it was
- * opened, and a running run can change its stages. */
+/* Opens the store again and reads the record. An open store keeps the description of the run that
+ * it read at first, and would not show that the run has changed its stages. */
 static int read_again(struct server *t, struct store **store, struct recorded_run **out,
 		      struct error *err)
 {

@@ -9,7 +9,8 @@ enum { NOBODY = -1, TASKS_A_MESSAGE = 1024 };
 
 /* A node at the cursor. */
 struct cursor_node {
-	int64_t state; /* index of the node's newest row in recorded_node; NOBODY: none */
+	/* index of the node's newest state in the recorded run's nodes; NOBODY: none */
+	int64_t state;
 	int64_t since_us;
 	int stage;
 	uint8_t slots;
@@ -55,15 +56,15 @@ struct replay {
 
 	struct replay_tasks tasks;
 	uint64_t hashes_of;      /* the commit to which the hashes in `nodes` belong */
-	struct planned *planned; /* the plan whose number is planned_of; NULL: not read yet */
+	struct planned *planned; /* the plan with the index planned_of; NULL: not read yet */
 	int64_t planned_of;
 
 	/* Alerts with ids up to this id are acknowledged */
 	uint64_t acknowledged_to;
 	LIST(uint64_t) acknowledged;
 
-	/* Run number of the newest snapshot. A change of stages gives the record another number,
-	 * and does not change this one. */
+	/* Run number in the newest snapshot. It stays the same when a change of stages gives the
+	 * record another run number. */
 	uint64_t showing;
 	double pace;
 	uint64_t dropped;

@@ -15,10 +15,10 @@
 #include "controller/run/stream.h"
 
 enum {
-	LINES = 400,
-	/* journal lines about a node in one burst; another ALERTS lines are allowed for alerts */
-	ALERTS = 50
+	LINES = 400, /* most journal lines about one node in a burst */
+	ALERTS = 50  /* number of alerts about the node that a burst may have in addition */
 };
+/* Lines about one node that are allowed in each second, over a longer time */
 static const double lines_per_s = 0.5;
 
 /* Returns true if the node's limit allows another line. The first line after a gap reports how many

@@ -2,7 +2,7 @@
  *
  * A restarted controller, replays and `skippipe verify` read this record. If the run depends on
  * what a function writes, the function returns an error. Other functions only log a failure,
- * because their rows are only for people and tools. Higher parts write their own rows: nodes
+ * because their rows are only for people and tools. Other folders write rows of their own: nodes
  * (members/member_record.c), links (network/link_record.c), plans and commits
  * (iteration/iteration_record.c). */
 #include "controller/run/record.h"
@@ -236,9 +236,9 @@ int record_folder(struct run *run, struct error *err)
 	return file_write(path, cluster, strlen(cluster), FILE_RESULT, err);
 }
 
-/* Checks the folder of a new run before the record is created. If the folder already has a record,
- * the run could not start, so the check reports it first. If the folder has a cluster.json but no
- * record, the file belongs to the operator. */
+/* Checks the folder of a new run before the record is created. If the check failed only afterwards,
+ * the new record would stay, and the next start would refuse the folder. A cluster.json without a
+ * record belongs to the operator, so the run must not replace it. */
 static int check_folder(const struct run *run, struct error *err)
 {
 	const char *folder = run->options.run_dir;

@@ -87,11 +87,12 @@ struct run_record {
 
 /* The operator's order to divide the model into other stages (joining/recut.h). */
 struct recut {
-	bool is_ordered;   /* the record has an order that is not carried out */
-	bool is_done;      /* this controller has cut the model when it began */
+	bool is_ordered;               /* the record has an order that is not carried out */
+	bool is_done;                  /* this controller divided the model at its start */
 	struct recut_cutting *cutting; /* a thread that cuts the model; NULL: none */
-	bool is_stale;                 /* the order has changed since that thread was started */
-	char failure[192]; /* why an order was dropped, until the journal says so; "" */
+	bool is_stale;                 /* the order has changed since `cutting` was started */
+	/* why an order was dropped, until the journal says so; "": no order was dropped */
+	char failure[192];
 };
 
 /* Settings that the operator changes during the run. */
@@ -105,8 +106,8 @@ struct wanted {
 	uint32_t phase; /* the newest phase of the schedule that was applied */
 	bool pause;
 	bool step; /* the run computes one iteration and then pauses */
-	/* No microbatch has visited the stages that may be skipped. Their first weights will be
-	 * copies of trained stages (--stack, weights/stacking.c) */
+	/* true: no microbatch has visited the stages that may be skipped, and these stages will
+	 * start from copies of trained stages (--stack, weights/stacking.c) */
 	bool stack;
 	struct finish_order finish;
 	struct recut recut;
@@ -116,8 +117,8 @@ struct wanted {
 struct fault {
 	uint32_t id;
 	enum fault_kind kind;
-	/* The node concerned, and the other end of the link concerned. peer -1: all links of the
-	 * node, or no link. */
+	/* The node concerned, and the other end of the link concerned. peer -1: the fault concerns
+	 * all links of the node, or is not a fault of links. */
 	int node, peer;
 	float factor;
 	uint32_t ttl_ms;

@@ -268,9 +268,8 @@ static size_t count_of(const char *text, const char *word)
 	return n;
 }
 
-/* A refused peer connects again and again. The reason for refusing it must not hide the reason for
- * another peer. It must not share a line with that reason either, because long journal lines are
- * cut. */
+/* A refused peer connects again and again. The journal must still show why another peer is refused.
+ * Each reason has a line of its own, because long journal lines are cut. */
 FIXTURE_TEST(the_journal_has_a_line_for_each_reason_of_refusals)
 {
 	struct door *d = *state;

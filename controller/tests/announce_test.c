@@ -42,9 +42,9 @@ static void receive_sums(const char *sum_wire, float *sums_s)
 	world_free(w);
 }
 
-/* An agent multiplies the whole time that it receives by the size of its format as a share of fp32.
- * This includes the latency, which does not depend on the format. The controller therefore sends
- * latencies that are longer by the inverse of this share. */
+/* An agent multiplies each time that it receives by the ratio of its format's size to the size of
+ * fp32. This would also shorten the latency, which does not depend on the format. The controller
+ * therefore divides latencies by this ratio before it sends them. */
 TEST(agents_receive_the_times_of_gradients_in_fp32)
 {
 	float fp32_s[PLAYERS], q6_s[PLAYERS];

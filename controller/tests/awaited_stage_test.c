@@ -13,7 +13,7 @@
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
 /* Agents reported the end of some tasks while the run waited for the stage. They do not report
- * these tasks again. */
+ * these tasks again, so the controller must have counted these reports. */
 FIXTURE_TEST(tasks_that_ended_while_a_stage_was_awaited_are_summed)
 {
 	struct controller *c = *state;

@@ -8,8 +8,8 @@
 
 /* Returns a controller that takes ownership of the cluster. Free both with bare_free. */
 struct controller *bare_controller(struct cluster *cluster, uint32_t path_length);
-/* Frees the controller with its plans, faults and members. Memory that a test has added to a member
- * must be freed by the test before. */
+/* Frees the controller with its plans, faults and members. A test that has added memory to a member
+ * must free this memory first. */
 void bare_free(struct controller *c);
 
 #endif

@@ -48,8 +48,8 @@ TEST(a_wider_vocabulary_makes_the_loss_longer)
 	assert_true(narrow > 0 && capacity_loss_ratio(&m, &r) > 9.9 * narrow);
 }
 
-/* A slot has room for a microbatch of the largest stage. The loss is compared with a forward pass
- * through a stage of mean depth. */
+/* A slot is large enough for a microbatch in the largest stage. The ratio of the loss to a forward
+ * pass is that of a stage of mean depth. */
 TEST(unequal_stages_count_their_own_layers)
 {
 	static const struct stage_layers cut = { 3, { 0, 9, 3 } };

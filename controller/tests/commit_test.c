@@ -120,8 +120,9 @@ FIXTURE_TEST(the_learning_rate_continues_that_of_the_first_weights)
 	assert_float_equal(c->run.last_commit.lr, 0.008f, 1e-9);
 }
 
-/* Plans need node 1. Node 4 joins in the same sums and is a spare, for which a request to the
- * planner would be less urgent. */
+/* Two nodes join with the same commit: node 1, which plans need, and node 4, a spare. The
+ * controller requests a plan because of node 1. Because of node 4 it would only ask for a better
+ * plan. */
 FIXTURE_TEST(a_late_spare_does_not_replace_the_request_for_a_needed_node)
 {
 	struct controller *c = *state;

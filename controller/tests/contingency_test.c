@@ -133,8 +133,8 @@ FIXTURE_TEST(a_change_makes_the_plans_made_ahead_obsolete)
 	wait_for(c, 4);
 	c->members.list[5].state = MEMBER_DEAD;
 	assert_true(contingency_lost_s(&c->planning, &c->members.list[4]) == 0);
-	/* without node 5 the plan in force is not usable, so there is no time to compare with, but
-	 * a plan is made */
+	/* The plan in force needs node 5, so it gives no iteration time with which the loss of node
+	 * 4 could be compared. The controller still makes a plan for this loss */
 	for (int i = 0; i < 200; i++) {
 		contingency_turn(&c->planning);
 		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);

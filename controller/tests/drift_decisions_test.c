@@ -266,8 +266,8 @@ TEST(each_kind_of_link_has_one_decision)
 
 /* ---- plans ---- */
 
-/* Each node that becomes far slower during an iteration causes a request for a plan, but only the
- * first three nodes do. After the iteration the controller requests one more plan. */
+/* All nodes become far slower during an iteration. The first three corrections each cause a request
+ * for a plan, and the others wait for the iteration's end. */
 TEST(an_iteration_requests_three_plans)
 {
 	struct controller *c = controller_at(OWN, 0, REAL, false);

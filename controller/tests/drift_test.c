@@ -133,7 +133,7 @@ TEST(hosts_take_their_part_of_a_transfer)
 	}
 }
 
-/* The time for which the host delays a task counts as the task's. */
+/* The time for which the host delays a task counts as part of the task's time. */
 TEST(a_late_host_slows_its_tasks)
 {
 	struct controller *c = made();
@@ -158,7 +158,7 @@ TEST(a_late_host_slows_its_tasks)
 	unmake(c);
 }
 
-/* If processes wait for a processor, the wait does not count as the link's. */
+/* If processes wait for a processor, this wait does not count as part of a transfer's time. */
 TEST(a_shared_machine_is_not_a_slow_link)
 {
 	struct controller *c = made();

@@ -117,8 +117,8 @@ static void add(struct search *x, const struct p_state *s, const uint64_t *name,
 	}
 	x->hashes[x->n] = hash;
 	x->before[x->n] = x->at;
-	/* A state from which the iteration cannot end counts like an end, because nothing follows
-	 * from it. */
+	/* A state in which a stage has no node left counts as an end, because the iteration cannot
+	 * continue. */
 	x->ends[x->n] = protocol_ended(x->p, s) || !protocol_can_end(x->p, s);
 	x->found.ended += protocol_ended(x->p, s);
 	x->found.hopeless += !protocol_can_end(x->p, s);

@@ -376,7 +376,7 @@ TEST(silence_of_most_machines_is_the_controllers_fault)
 			w->vanishes_us[i] = 20 * SECOND;
 		go(w, 20 * SECOND, 22 * SECOND);
 		for (int i = 0; i < NODES; i++)
-			/* but these nodes are not awaited forever */
+			/* when they stay silent for longer, all nodes count as dead */
 			assert_true(w->dead_us[i] > 0);
 		world_free(w);
 	}

@@ -82,8 +82,8 @@ FIXTURE_TEST(microbatches_are_rerouted_around_a_cut_link)
 	assert_true(c->planning.wanted_id > 0);
 }
 
-/* The neighbours of the substitute have stored the tensors that it needs. Nothing else is
- * repeated. */
+/* The neighbours of the substitute have stored the tensors that the substitute needs, so only the
+ * substitute repeats work. */
 FIXTURE_TEST(finished_work_is_not_repeated)
 {
 	struct controller *c = *state;

@@ -76,8 +76,8 @@ TEST(a_sum_is_two_exchanges)
 	link_table_free(t);
 }
 
-/* The part of a delay beyond the latency occupies the link. The cluster has it as bytes_s,
- * converted to fp32. */
+/* A tensor occupies its link for the part of the delay beyond the latency. The cluster stores this
+ * part as bytes_s, converted to the size of the tensor in fp32. */
 TEST(the_bytes_of_a_link_take_the_rest_of_its_delay)
 {
 	struct link_table *t = made();

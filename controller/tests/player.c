@@ -182,7 +182,7 @@ static void work_on(struct player *p, const struct route *w)
 	did(p, w, TASK_FORWARD, false);
 	if (has_fault(p, ENDS_NOTHING))
 		p->n_events--;
-	/* if a hop withholds its output, none returns to the data node */
+	/* a hop withholds its output, so no gradient returns along the route */
 	if (!reaches(p, w, 1 << 20))
 		return;
 	counts = (!p->counted[id] || has_fault(p, COUNTS_TWICE)) && !has_fault(p, COUNTS_NOT);

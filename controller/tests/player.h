@@ -122,8 +122,9 @@ struct world {
 	bool slow_copies;     /* fetches of standby copies never end */
 	bool never_connected; /* players do not report that they are connected */
 	uint64_t forged;      /* number added to the hash of fetched weights, to make it wrong */
-	uint64_t data;        /* number of iterations whose data came before the newest start */
-	uint64_t waits;       /* the iteration in which all players wait; 0: none */
+	/* number of iterations whose data precedes that of the newest started iteration */
+	uint64_t data;
+	uint64_t waits; /* the iteration in which all players wait; 0: none */
 	uint32_t restarts;
 	enum run_phase phase; /* phase of the run as consoles see it */
 	enum node_state states[PLAYERS];
@@ -131,7 +132,8 @@ struct world {
 	float lost_s[PLAYERS];
 	uint64_t planned; /* epoch of the newest plan in force */
 	float planned_s;  /* predicted duration of an iteration in that plan */
-	/* The run as consoles see it; step: the newest step before the first iteration */
+	/* As consoles see it: whether the run is emulated, the set of the steps before the first
+	 * iteration, and the newest of these steps */
 	uint8_t emulated, steps, step;
 	uint32_t steps_back; /* how often the step went back */
 	/* Nodes to which node 0 has no link, one bit for each (1 << node) */
@@ -157,7 +159,7 @@ bool world_all_live(const struct world *w);
 /* Returns true if each player has a stage and has reported it */
 bool world_all_ready(const struct world *w);
 
-/* Takes turns until the condition holds. After 40 s, prints the journal and fails. */
+/* Takes turns until the condition holds. After TEST_PATIENCE_US, prints the journal and fails. */
 #define WORLD_UNTIL(w, condition) \
 	do { \
 		int64_t give_up_ = clock_monotonic_us() + TEST_PATIENCE_US; \

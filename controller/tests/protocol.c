@@ -85,9 +85,10 @@ static void overdue(struct p_run *r, struct p_node *x)
 	p_commit_when_reduced(r);
 }
 
-/* Compares the hashes of a stage. If no other node contradicts a wrong sum, it becomes the sum of
- * the stage. If there are two hashes, the nodes with one of them are dropped. The majority or
- * chance decides which hash this is. If a copy differs, its node fetches it again. */
+/* Compares the hashes of a stage. If all nodes of the stage have the same hash, even that of a
+ * wrong sum, the hash stands. If there are two hashes, the nodes with one of the two are dropped.
+ * In the controller the majority or chance decides which hash is dropped, so the model tries both.
+ * A node whose copy differs fetches the copy again. */
 static void agree(struct p_run *r, int stage)
 {
 	bool is[2] = { false, false }, out;
@@ -107,7 +108,8 @@ static void agree(struct p_run *r, int stage)
 		struct p_node *x = &r->s.nodes[i];
 
 		if (x->keeps != stage + 1 || !x->copy_applied || !is[!x->copy_wrong] ||
-		    /* its hash is compared when the node has loaded and reported it */
+		    /* the copy's hash is compared once the node has loaded the copy and reported
+		     * the hash */
 		    x->move.load)
 			continue;
 		x->keeps = x->copy_applied = x->copy_wrong = 0;

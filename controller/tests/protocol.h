@@ -8,33 +8,34 @@
  * iteration.c, reroute.c, commit.c, recover.c and startup.c, under the same names.
  *
  * The model omits everything that does not affect which node counted which gradient. It has no
- * forward passes and no loss: the input of a gradient is present or not. It has no slots, moves
+ * forward passes and no loss: the input of a gradient is present or not. It has no slots, reroutes
  * around a cut link, evaluations, checkpoints or faulty nodes. Messages between agents arrive, or
  * are lost with their sender. The controller's messages reach all agents at once, unless it dies
  * meanwhile. Agents' reports take time, except where no node can notice the difference: a data
- * node's count and a sum are visible once reported. Events without a controller happen before it
- * died or after it returned.
+ * node's count and a sum are visible once reported. No event occurs while no controller runs: it
+ * occurs before the controller's death or after its restart.
  *
  * Tensors are sent in a format. Agents recognize a tensor by its iteration. If a tensor of that
  * iteration has another format, they mistake it for wrong numbers. The owner of a slice encodes its
  * sum, and every replica and standby copy decodes these bytes.
  *
- * Stages may start from a trained stage (--stack). Their nodes fetch a standby copy of it. The copy
- * has the state of the last commit until it makes this commit's step. The next plan visits these
- * stages, so the commit must say that they take the copy's layers.
+ * Stages may start from a trained stage (--stack). Their nodes fetch a standby copy of the trained
+ * stage. Until the copy makes this commit's step, it has the state of the commit before. The next
+ * plan visits the new stages, so this commit must say that their nodes take the copy's layers.
  *
  * Nodes may move to another stage after the commit (--phase-moves). The model then ends with the
  * next START. A node that will move fetches a copy. When the iteration begins, the controller lists
  * the nodes whose copies are complete. Between the iterations all listed nodes get their new stages
  * at once, and load their copies.
  *
- * The model may be cut into other stages after the commit. The model of the protocol then ends with
- * the next START, too. The order is recorded at any time. After the commit the nodes save it, and
- * the controller ends, begins again, and records the new stages and their files. Agents drop what
- * they hold of the former stages, and read the new ones.
+ * The trained model may be cut into other stages after the commit. The model of the protocol then
+ * ends with the next START, too. The operator's order to do this may be recorded at any time. The
+ * nodes save the commit. The controller then restarts, and records the new stages and their files.
+ * Agents drop the weights of their former stages, and read those of the new stages.
  *
- * Nodes of a stage are alike, and so are microbatches. States that differ only in names are one
- * state. No node's record names another node, so sorting the nodes is enough. */
+ * Nodes of a stage are alike, and so are microbatches. States that differ only in their names are
+ * therefore one state. The fields of a node never name another node, so such states become equal
+ * once their nodes are sorted. */
 #ifndef CONTROLLER_TESTS_PROTOCOL_H
 #define CONTROLLER_TESTS_PROTOCOL_H
 
@@ -122,7 +123,7 @@ enum p_cut {
 	P_CUT_ORDERED, /* the order is in the record */
 	P_CUT_SAVING,
 	P_CUT_RECORDED, /* the record has the new stages */
-	P_CUT_SETTLED   /* their files are where agents read them */
+	P_CUT_SETTLED   /* the new stages' files are in the folder from which agents read */
 };
 
 /* The cut to which a node's weights belong, once the record has the new stages. */
@@ -166,7 +167,7 @@ struct p_node {
 	 * older epoch */
 	uint8_t began;
 	/* mine: microbatches on the routes that the node knows. has: microbatches whose inputs have
-	 * arrived, so that they stay if their sender dies */
+	 * arrived at the node, which keeps these inputs if their sender dies */
 	uint8_t counted, mine, has;
 	uint8_t view[P_BATCHES];
 	/* Microbatches that the node reported while it was believed dead */
@@ -258,9 +259,9 @@ enum p_rule {
 	P_SAVE_LAST = 1048576,
 	/* The new stages' files are written before the record has these stages */
 	P_FILES_FIRST = 2097152,
-	/* A restarted controller moves these files to their folder */
+	/* A restarted controller moves the new stages' files to their folder */
 	P_SETTLE_FILES = 4194304,
-	/* The new stages have another identity, so that agents drop what they hold */
+	/* The new stages have another identity, so that agents drop weights of the former stages */
 	P_NEW_IDENTITY = 8388608,
 	P_ALL_RULES = 16777215
 };
@@ -288,8 +289,8 @@ struct protocol {
 	/* The exploration begins after the controller has entered the phase that visits the other
 	 * stages, although some nodes still fetch copies. */
 	bool entered;
-	/* 1 + the stage that each node has in the next phase; 0: the stage does not change. Nodes
-	 * in have_copies have a copy in the beginning. */
+	/* 1 + the stage that each node has in the next phase; 0: the stage does not change. The
+	 * nodes in have_copies have a copy of this stage in the beginning. */
 	uint8_t to[P_NODES];
 	bool cuts; /* the operator may order other stages */
 	int rules; /* set of values of enum p_rule */
@@ -363,9 +364,10 @@ bool protocol_ended(const struct protocol *p, const struct p_state *s);
 /* Returns true if every stage has a living node that holds its weights, so that the iteration can
  * end. */
 bool protocol_can_end(const struct protocol *p, const struct p_state *s);
-/* Writes (p->nodes + 1) numbers that are equal for all states that differ only in names of nodes or
- * microbatches. protocol_read returns one of these states. like: NULL, or a state that was read
- * from `likes`; parts that equal it need not be computed again. */
+/* Writes (p->nodes + 1) numbers, the state's name. All states that differ only in the order of
+ * nodes or microbatches have the same name, and protocol_read returns one of these states. like:
+ * NULL, or another state, whose name is `likes`. The numbers of nodes that are equal in both states
+ * are copied from `likes`, which is faster. */
 void protocol_name(const struct protocol *p, const struct p_state *s, const struct p_state *like,
 		   const uint64_t *likes, uint64_t *name);
 void protocol_read(const struct protocol *p, const uint64_t *name, struct p_state *s);

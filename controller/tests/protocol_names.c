@@ -9,7 +9,8 @@
 
 /* ---- states as numbers ---- */
 
-/* Kinds of fields. EACH: one value for each microbatch, side by side in the number. */
+/* Kinds of fields. PLAIN: one value. BATCHES: a set of microbatches. EACH: a value for each
+ * microbatch, side by side in the number. */
 enum kind { PLAIN, BATCHES, EACH };
 
 struct field {

@@ -22,7 +22,8 @@ static bool has_copy(const struct p_run *r, const struct p_node *x)
 	       (!x->fetching || !(r->p->rules & P_NEED_WHOLE_COPY));
 }
 
-/* Returns the stages that can start, because for one of their nodes `lets` returns true. */
+/* Returns the stages that can be visited: those from which others start, and those with a node for
+ * which `lets` returns true. */
 static uint8_t stages_with(const struct p_run *r,
 			   bool (*lets)(const struct p_run *r, const struct p_node *x))
 {

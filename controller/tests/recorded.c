@@ -292,7 +292,7 @@ static void create(const char *folder, struct store **out)
 	cluster_free(c);
 }
 
-/* The state that a controller saves. places: an object with the stages of the nodes. */
+/* Prints the state that a controller saves. places: an object with the stages of the nodes. */
 static char *print_state(const char *places)
 {
 	json_t *o = json_loads("{\"time_scale\":1.0,\"iterations\":3,"

@@ -1,5 +1,6 @@
-/* recut_test.c - orders of other stages: how nodes are assigned to these stages, the order in the
- * record, what becomes of files that were cut for it, and its preview. */
+/* recut_test.c - orders to change the stages. Tests how nodes are assigned to the new stages, the
+ * order in the record, the files that were cut for an earlier order, and the preview of an
+ * order. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +188,7 @@ TEST(a_damaged_order_is_refused)
 	free(read);
 }
 
-/* A node still writes its checkpoint of the first iteration. */
+/* Makes a node still write its checkpoint of the first iteration. */
 static void a_node_saves(struct controller *c)
 {
 	c->run.options.limits.overdue_us = SECOND;
@@ -215,7 +216,8 @@ static void make_part(const struct controller *c, char path[128])
 	assert_int_equal(mkdir(path, 0700), 0);
 }
 
-/* The thread fails, because the run has no checkpoint. */
+/* Starts the thread that cuts the model, and waits for its end. The thread fails, because the run
+ * has no checkpoint. */
 static void start_cutting(struct controller *c)
 {
 	struct recut_record r = { .after = c->run.committed, .n_parts = 2 };
@@ -313,7 +315,7 @@ TEST_WITH(a_resume_with_the_present_stages_takes_an_order_back, under_way_begin,
 	assert_false(c->run.wanted.recut.is_ordered);
 }
 
-/* The controller that begins again does not know of a pause. */
+/* In a pause the order waits, because the operator may still change it or take it back. */
 TEST_WITH(a_pause_outlasts_an_order, under_way_begin, under_way_end)
 {
 	struct controller *c = *state;

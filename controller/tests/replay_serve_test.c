@@ -198,7 +198,7 @@ TEST(jumps_and_speeds_are_served)
 	assert_string_equal(c.last.u.see_synced.name, "console0"); /* the name in the key list */
 
 	id = ask(&c, (struct msg_command){ .verb = COMMAND_SEEK, .value = 3450000 });
-	do /* the server may send the run from before the jump once more, with its baseline */
+	do /* before the jump, the server may describe the run once more, with its baseline */
 		expect(&c, MSG_SEE_RUN);
 	while (c.last.u.see_run.run == run);
 	assert_int_equal(expect(&c, MSG_SEE_TASKS)->u.see_tasks.iteration, 2);

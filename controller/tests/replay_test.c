@@ -454,7 +454,7 @@ TEST(the_cursor_follows_its_speed)
 	int64_t gone = 0;
 
 	for (int i = 0; i < 1000; i++)
-		/* three steps of three quarters of a microsecond */
+		/* 3 us of real time move the cursor by 0.75 us */
 		gone += replay_pace_step(&p, 3);
 	assert_int_equal(gone, 750);
 	p.stopped = true;

@@ -411,7 +411,8 @@ static struct planned *make_plan(const struct controller *c)
 	return p;
 }
 
-/* A successor takes saved state as a sign that the stages are assigned. */
+/* A restarted controller takes saved state as a sign that the stages are assigned. A pause before
+ * that is therefore saved only together with the stages. */
 FIXTURE_TEST(a_pause_before_the_first_stages_is_saved_with_them)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;

@@ -66,7 +66,8 @@ static void join(struct member *m, uint64_t bytes)
 	m->hello.memory_bytes = m->hello.machine_bytes = bytes;
 }
 
-/* The second agent is welcomed after its slots are settled; the first one is welcomed again. */
+/* When the second agent joins, both agents have fewer slots. The controller withdraws the first
+ * agent's order, and will send the agent its new number of slots with another welcome. */
 FIXTURE_TEST(two_late_agents_share_the_memory_of_their_machine)
 {
 	struct controller *c = *state;

@@ -1,7 +1,8 @@
 /* visitor.h - for tests: a whole controller in a process of its own, and visitors that connect
  * to it.
  *
- * Every function fails the running cmocka test if an error occurs or 30 s pass. */
+ * Every function fails the running cmocka test if an error occurs or if it waits longer than
+ * TEST_PATIENCE_US. */
 #ifndef CONTROLLER_TESTS_VISITOR_H
 #define CONTROLLER_TESTS_VISITOR_H
 

@@ -68,8 +68,8 @@ static bool reports_hash(const struct run *run, const struct member *m, int stag
 	       m->weights.iterations == run->committed && m->weights.hash != 0;
 }
 
-/* Counts the hashes that replicas and standby copies report. A node with only a copy does not add
- * to the number of replicas. */
+/* Counts, for each hash of the stage's weights, the replicas and the standby copies that report
+ * it. */
 static struct votes count_votes(const struct members *members, int stage)
 {
 	struct votes v = { .n = 0, .stage = stage };
@@ -200,7 +200,7 @@ bool agreement_check_joiner(struct members *members, struct member *m)
 	record_forget_hash(members->run, m->id, (uint8_t)member_stage(members->run, m),
 			   m->weights.iterations, m->weights.hash);
 	member_apply(members->run, m, EVENT_WAIT, "holds other weights than its stage");
-	/* the replica read its weights from this copy */
+	/* m loaded its weights from this copy, so the copy is wrong, too */
 	if (m->copy.stage == member_stage(members->run, m))
 		copies_fetch_again(members, m);
 	return false;

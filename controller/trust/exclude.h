@@ -20,8 +20,8 @@ void exclude_member(struct members *members, struct member *m, const char *why);
 void exclude_for_number(struct members *members, struct member *m, uint64_t epoch,
 			const char *why);
 /* Repeats the iteration with the next data, if --skip-bad-steps allows another repetition. epoch:
- * the epoch of the plan under which the numbers were computed; 0: the cause is not a number. what:
- * the numbers in question.
+ * the epoch of the plan under which the numbers were computed; 0: the cause is not a number, so the
+ * function does nothing and returns false. what: the numbers in question.
  *
  * Returns true if the caller need not act on the numbers, because the iteration is repeated or
  * because the numbers belong to an abandoned attempt. */

@@ -19,7 +19,7 @@
 #include "controller/weights/placement.h"
 #include "controller/weights/stage_moves.h"
 
-/* Returns true if the stage has fewer nodes than plans can give it. */
+/* Returns true if fewer nodes are assigned to the stage than plans can use in it. */
 static bool has_room(const struct members *members, int stage)
 {
 	int n = 0;
@@ -44,9 +44,9 @@ static uint32_t sound_replicas(const struct members *members, int stage)
 }
 
 /* Returns a stage for a node that has none: the stage with the fewest sound replicas, because it is
- * most in danger; -1: none. Stages whose sums this node would not delay are preferred. Plans give a
- * stage at most as many nodes as the cluster does. A full stage is therefore skipped, unless m can
- * take it instead of an absent node. */
+ * most in danger; -1: none. Prefers stages whose sums m would not delay. Plans cannot use more
+ * nodes in a stage than its size in the cluster. Therefore m gets a full stage only if it can
+ * replace an absent node of the stage. */
 static int poorest_stage(struct members *members, const struct member *m)
 {
 	int best = -1;

@@ -48,8 +48,8 @@ void copies_forget(struct member *m); /* Marks m as having no usable copy */
 bool copy_whole(const struct member *m, int stage);
 /* Returns true if m keeps a complete copy of the stage that belongs to the last commit. */
 bool copy_usable(const struct run *run, const struct member *m, int stage);
-/* Returns true if m need not fetch the stage: a replica's hash proves that m's own weights are
- * those of the stage at that commit. */
+/* Returns true if m need not fetch the stage, because m's own weights have the stage's hash after
+ * the last commit. */
 bool copies_own(const struct members *members, const struct member *m, int stage);
 /* Returns true if m's copy is usable, or will be usable once m has reported the last commit. */
 bool copy_expected(const struct run *run, const struct member *m, int stage);

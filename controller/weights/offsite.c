@@ -59,7 +59,8 @@ enum {
 
 #define LIMIT_US INT64_C(600000000)
 
-/* The thread's work, one file at a time. If the work cannot start, rc is below 0 already before. */
+/* The thread's work, one file at a time. rc: the result, or an error found before the thread
+ * starts, so that the thread is not started. */
 struct work {
 	enum { WORK_CHECK, WORK_PUT, WORK_GET } kind;
 	struct remote *remote;
@@ -85,7 +86,7 @@ struct offsite {
 	bool stores;
 	bool is_requested; /* skippipe export waits for this checkpoint */
 	uint64_t brought; /* the checkpoint that offsite_bring has begun to collect; 0: none */
-	/* the checkpoint for which, according to the journal, the run's end waits */
+	/* the newest checkpoint for which the journal says that the run's end waits for it */
 	uint64_t announced;
 	enum { COLLECTING, CHECKING, STORING } step;
 	/* The stage whose file is being handled. n_stages stands for the manifest, n_stages + 1 for
@@ -344,8 +345,8 @@ static void collect(struct backups *backups)
 	}
 }
 
-/* Takes a part of a file. Parts that the controller has requested are not charged to the node's
- * key. */
+/* Takes a part of a file. Parts that the controller has requested do not count against the message
+ * quota of the node's key. */
 void offsite_part(struct backups *backups, struct member *m, const struct msg *part)
 {
 	struct offsite *o = backups->offsite;

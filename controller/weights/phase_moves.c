@@ -17,8 +17,9 @@
  *
  * In each stage one replica stays, so that the weights never exist only in copies. If stages start
  * from trained stages (stacking.c), nodes move only afterwards, because a node can have only one
- * copy at a time. Such a node fetches its copy once it has reported the commit with which its stage
- * starts. An earlier order would make the node drop the copy from which its stage starts. */
+ * copy at a time. A node of a stage that starts in this way must keep its first copy until it has
+ * reported the commit with which the stage starts. Only then is the node ordered to fetch the copy
+ * for its move. */
 #include "controller/weights/phase_moves.h"
 
 #include <math.h>

@@ -134,8 +134,8 @@ static bool on_host(const struct restoring *r, const struct member *m, int stage
 	return false;
 }
 
-/* Returns true if a node other than `but` holds the stage and was not ordered to replace it by a
- * file. */
+/* Returns true if a node other than `but` holds the stage's weights and has no order to replace
+ * them by those in a file. */
 static bool is_held(const struct members *members, int stage, const struct member *but)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -178,9 +178,9 @@ static bool last_holder(const struct members *members, const struct member *m)
 }
 
 /* Returns the node that should read the stage's file. A node of the stage is best if the file is on
- * its machine, or on the controller's, which sends it. The next best is such a node from another
- * stage that has more replicas. Then comes any node of the stage, because the folder may be shared.
- * Nodes that did not answer earlier come last. */
+ * its machine, or on the controller's, which sends it. The next best has the file in one of these
+ * places, too, but is from another stage that has more replicas. Then comes any node of the stage,
+ * because the folder may be shared. Nodes that did not answer earlier come last. */
 static struct member *choose_reader(struct backups *backups, int stage, uint64_t *hash)
 {
 	const struct restoring *r = &backups->restore;
@@ -334,7 +334,9 @@ static void reject_checkpoint(struct backups *backups)
 {
 	struct restoring *r = &backups->restore;
 
-	if (r->state == RESTORING_CHECKPOINT) { /* otherwise not enough nodes have joined yet */
+	/* If the first weights are being made again, only more nodes have to join, and no
+	 * checkpoint is unusable. */
+	if (r->state == RESTORING_CHECKPOINT) {
 		r->below = r->iteration;
 		note(backups->run, NOTE_WARNING, -1, 0, "the checkpoint of it%llu is unusable: %s",
 		     (unsigned long long)r->iteration,
@@ -469,7 +471,7 @@ static bool go_back(struct backups *backups)
 			backups->members->list[i].weights.stage = MSG_NO_STAGE;
 	for (int s = 0; s < backups->run->cluster->n_stages; s++)
 		admit_reader(backups->run, &backups->members->list[r->who[s]]);
-	/* no iteration runs until the repetition begins */
+	/* no iteration is under way, so this becomes the number of the last commit */
 	if (r->iteration < backups->run->committed)
 		backups->run->iteration = r->iteration;
 	backups->run->committed = r->iteration;
@@ -489,7 +491,8 @@ static bool go_back(struct backups *backups)
 
 /* ---- averaging the neighbours ---- */
 
-/* Adds a node of the stage `other`, unless only the taker has it. */
+/* Adds a live replica of the stage `other`, but not the taker, to the order m. Returns false if
+ * there is none, or if the tensors of the two stages differ in shape. */
 static bool add_neighbour(struct backups *backups, const struct member *taker, int other,
 			  struct msg_restore *m, double *squares, uint16_t *nodes, uint8_t *stages)
 {

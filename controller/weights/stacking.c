@@ -7,13 +7,15 @@
  *
  * The commit of the last iteration before the phase says that the stages start from these copies
  * (msg_commit.stack_from). At this commit, an agent makes the step of the copy instead of the step
- * of its own weights, and takes the copy's layers. The record has this in the commit's own
- * transaction. A death at any moment therefore leaves either the state before the commit or the
- * state after it. All code that repeats a commit or handles a missed commit works here, too.
+ * of its own weights, and takes the copy's layers. The store writes this fact in the same
+ * transaction as the commit. A death at any moment therefore leaves either the state before the
+ * commit or the state after it. Because the fact is part of the commit, nodes that missed the
+ * commit also learn it when the commit is repeated.
  *
  * Each of these stages needs one replica with a copy. A replica without a copy is dropped with the
  * commit and fetches the stage. If the copies are not complete in time, the phase begins later
- * (planning/skip_phases.c). For a second copy of a stage it waits only a few iterations. */
+ * (planning/skip_phases.c). The phase waits only a few iterations for the copies of a stage's other
+ * replicas. */
 #include "controller/weights/stacking.h"
 
 #include <math.h>

@@ -1,9 +1,10 @@
 /* stage_moves.c - moves nodes between stages: nodes exchange stages, and a standby copy becomes a
  * node's own weights.
  *
- * If the only replica of a stage dies, the node with the standby copy takes over, and the stage
- * then has no copy. If that node moves to the stage earlier, the stage has a second replica without
- * another fetch. */
+ * A node with a standby copy of a stage that is down to one replica moves to this stage, if its own
+ * stage has enough replicas. The stage then has two replicas, although no weights were fetched. If
+ * the node moved only after the death of the last replica, the stage would again have one replica
+ * and no copy. */
 #include "controller/weights/stage_moves.h"
 
 #include "controller/members/failure_detector.h"

@@ -7,10 +7,11 @@
  * leaves one replica, the keeper begins to fetch only after the exchange. A joining node keeps a
  * copy of its own stage in the same way, and loads it when it is complete.
  *
- * Candidates for a keeper are ranked by these criteria, in this order. Its links to the stage are
- * fast enough. Its own stage has three replicas or more, so that it can move to the stage once the
- * copy is complete. It is a spare. The first plan gave it the stage. The replica sends a gradient
- * to it fastest.
+ * Of two candidates for a keeper, the controller prefers the candidate whose links to the stage are
+ * fast enough. If this does not decide, it prefers a node whose own stage has three replicas or
+ * more, because this node can move to the stage once its copy is complete. Then it prefers a spare,
+ * then a node to which the first plan gave the stage, and at last the node to which the replica
+ * sends a gradient fastest.
  *
  * A keeper needs memory for twice the copy, and keeps one stage at most. */
 #include "controller/weights/standbys.h"
@@ -28,8 +29,9 @@
 
 enum {
 	LOOK_EVERY_US = 100000,
-	/* The commit waits for copies for this time and three times the longest of these times: the
-	 * replicas' sums took, the sums were planned to take, the transfer to a copy takes. */
+	/* The commit waits for copies for this time and, in addition, three times the longest of
+	 * these: the measured time of the replicas' sums, the planned time of the sums, and the
+	 * transfer time to a copy. */
 	COPY_PATIENCE_US = 2000000
 };
 
