@@ -11,8 +11,8 @@
 enum {
 	/* With fewer open files, an agent opens fewer connections to each peer (agent/agent.c). */
 	FILES_FULL = 4096,
-	TASKS_LEAST = 32, /* threads that an agent may need */
-	TASKS_FEW = 128,
+	TASKS_LEAST = 32, /* an agent may need this many threads; fewer are an error */
+	TASKS_FEW = 128,  /* fewer free threads than this are a warning */
 	/* Memory for secret keys, in bytes; the kernel must not swap it to a disk. */
 	LOCKED_LEAST = 64 << 10
 };

@@ -12,7 +12,7 @@ enum { OUTSIDE_OWN = 16, OUTSIDE_PORT = 7701 /* default port of an agent (agent/
 
 struct outside {
 	uint16_t port; /* port at which an agent would listen */
-	/* The provider's router passes connections to mapping.outside on to this port. */
+	/* The router forwards connections for mapping.outside to this port. */
 	bool mapped;
 	struct reach_mapping mapping;
 	unsigned n_own;

@@ -2,7 +2,7 @@
  *
  * Stages between the first and the last have the same shapes and do similar things, because all of
  * them add to the residual stream. CheckFree (arXiv:2506.15461) therefore replaces a lost stage by
- * the average of its two neighbours, each weighted by the squared norm of its gradient. Here the
+ * the average of its two neighbours, each weighted by the squared norm of its gradient. The
  * optimizer's moments are averaged in the same way as the weights, and the learning rate stays
  * unchanged.
  */

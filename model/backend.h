@@ -33,7 +33,7 @@ struct stage_layout {
 	enum recompute recompute;
 	bool only_steps;               /* the stage has no gradient and runs no passes */
 	bool sums;                     /* the gradient is summed over replicas */
-	bool activations_stay;         /* inputs and outputs are memory of stage_room */
+	bool activations_stay;         /* inputs and outputs lie in memory from stage_room */
 	/* Limit of the stage's memory on the machine, bytes; 0: the free memory. */
 	size_t memory_bytes;
 	uint32_t n_layers;             /* number of layers of this stage */
@@ -51,8 +51,8 @@ enum stage_array { ARRAY_WEIGHTS, ARRAY_GRADIENT, ARRAY_MOMENT1, ARRAY_MOMENT2, 
  * the object that `make` has returned. */
 struct backend {
 	const char *name;
-	/* Completes the name (a CPU's instruction set), and fills in *out except for the name.
-	 * Errors as stage_device's. */
+	/* Adds a CPU's instruction set to *name, and fills in *out, except for its name. Errors as
+	 * stage_device's. */
 	int (*look)(struct device_name *name, struct stage_device *out, struct error *err);
 	/* Makes the backend's object, *self. The layout must outlive this object. */
 	int (*make)(void **self, const struct stage_layout *l, struct error *err);
@@ -81,7 +81,8 @@ struct backend {
 	/* Returns the bytes of the machine's memory in use. */
 	size_t (*host_memory)(const void *self);
 	float *(*array)(void *self, enum stage_array which);
-	/* Returns an array in the device's own memory. */
+	/* Returns an array in the memory that the device computes in. For a GPU, `array` returns a
+	 * copy in host memory. */
 	float *(*own)(void *self, enum stage_array which);
 	void (*changed)(void *self);
 	/* Replaces elements [at, at + n) of the weights and both moments by arrays in host memory
@@ -91,7 +92,6 @@ struct backend {
 	 * is NULL if the device is the host. */
 	void (*get_state)(void *self, size_t at, size_t n, float *const state[3]);
 	uint64_t (*hash)(void *self);            /* hashes the weights */
-	/* If gradient is NULL, uses the stage's own gradient. */
 	int (*squares)(void *self, double *sum);
 	/* The sum over replicas on the device. The pointers are NULL if the device is the host. */
 	int (*encode_gradient)(void *self, const struct sum_codec *c, size_t from, size_t n,

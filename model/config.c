@@ -118,7 +118,8 @@ static int check_ranges(const struct fields *fields, const void *object, struct 
 		const struct field *f = &fields->of[i];
 		double v = field_value(f, object);
 
-		/* The lower limit is rounded to single precision, because the values are. */
+		/* The value is a float, so the lower limit is rounded to a float too. Without this,
+		 * a value equal to the limit could be refused. */
 		if (!(v >= (double)(float)f->low && v <= f->high))
 			return error_set(err, -EINVAL, "%s is %g, expected %g to %g",
 					 field_name(f), v, f->low, f->high);
@@ -202,7 +203,7 @@ int hyper_check(const struct hyperparameters *r, const struct model_config *c, s
 	{ \
 		0, { 0 } \
 	}
-/* The last fields of a preset's hyperparameters. */
+/* The last fields of a preset's hyperparameters: schedule and decay. */
 #define SCHEDULE LR_WSD, 0
 
 static const struct preset {

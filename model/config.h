@@ -35,11 +35,12 @@ struct model_config {
 	float norm_eps;
 	float init_std; /* standard deviation of the initial matrices */
 	bool tied;      /* the head uses the embedding's weights */
-	/* RoPE scaling, which divides frequencies by rope_factor. 0: plain RoPE. If the other three
-	 * fields are 0, all frequencies are divided. Otherwise, as in Llama 3.1, the number of
-	 * turns that a frequency makes within rope_original_context decides. Above
-	 * rope_high_freq_factor turns a frequency is kept, below rope_low_freq_factor turns it is
-	 * divided, and between these numbers it is interpolated. */
+	/* RoPE scaling, which divides frequencies by rope_factor; 0: plain RoPE. If the other three
+	 * fields are 0, all frequencies are divided. Otherwise, as in Llama 3.1, the turns that a
+	 * frequency makes within rope_original_context are counted. A frequency with more than
+	 * rope_high_freq_factor turns stays as it is. A frequency with fewer than
+	 * rope_low_freq_factor turns is divided. Frequencies between these limits are
+	 * interpolated. */
 	float rope_factor;
 	float rope_low_freq_factor, rope_high_freq_factor;
 	uint32_t rope_original_context;
@@ -122,11 +123,11 @@ double model_frequency(const struct model_config *c, size_t i);
 /* Computes the cosines and sines (T, D / 2) of rotary positions 0 .. T - 1 in double precision. */
 void model_angles(const struct model_config *c, size_t positions, float *cosines, float *sines);
 
-/* Ends the learning rate's schedule with the training. iterations: length of the training, 0:
- * unknown; done: iterations that are done. All rates of a cosine or linear schedule depend on its
- * end, so its end is set only if it has none and no iteration is done. The end of a WSD schedule is
- * set until its decay has begun. If the decay should already have begun for the new end, it takes
- * the iterations that are left. */
+/* Lets the learning rate's schedule end with the training. iterations: length of the training, 0:
+ * unknown; done: iterations that are done. All rates of a cosine or linear schedule depend on the
+ * schedule's end. The end of such a schedule is therefore set only if the schedule has no end yet
+ * and no iteration is done. The end of a WSD schedule is set until its decay has begun. If the
+ * decay should already have begun for the new end, the decay takes all iterations that are left. */
 void hyper_end_with(struct hyperparameters *r, uint64_t done, uint64_t iterations);
 const char *hyper_schedule_name(const struct hyperparameters *r);
 /* Returns the last iteration before the rate begins to fall; UINT64_MAX: it never falls. */
@@ -134,9 +135,9 @@ uint64_t hyper_decay_begin(const struct hyperparameters *r);
 /* Returns the learning rate of iteration t, counted from 1. It depends on t and the hyperparameters
  * alone, and stays the same after the hyperparameters' last iteration. */
 float hyper_lr(const struct hyperparameters *r, uint64_t t);
-/* A training continues with `now` after `position` microbatches of `was`, whose microbatches may
- * have another number of tokens. Returns the place in the text in microbatches of `now`, rounded
- * up, so that no text is read twice. */
+/* Converts a position in the text for a training that continues with `now` after `position`
+ * microbatches of `was`. The two kinds of microbatches may have different numbers of tokens.
+ * Returns the position in microbatches of `now`, rounded up, so that no text is read twice. */
 uint64_t hyper_position(const struct hyperparameters *was, const struct hyperparameters *now,
 			uint64_t position);
 /* Returns the factor by which summed gradients are multiplied. It is 1 / divisor, which averages

@@ -5,7 +5,7 @@
 
 #include "model/config.h"
 
-/* Types of fields. KIND_LAYERS: struct stage_layers, whose value is its n, the number of stages. */
+/* Types of fields. KIND_LAYERS: struct stage_layers; field_value returns its number of stages. */
 enum kind { KIND_U32, KIND_FLOAT, KIND_BOOL, KIND_NAME, KIND_LAYERS };
 
 struct field {

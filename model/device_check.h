@@ -25,7 +25,7 @@ struct device_check {
 int device_check(struct device_check *out, const char *device, struct error *err);
 
 /* Returns the largest relative error of any tensor of the device's trainer against the CPU's, which
- * has the same `stages` stages. array: the function that gives the array, such as
+ * has the same `stages` stages. array: function that returns the array to compare, such as
  * stage_gradient. */
 double device_check_furthest(struct trainer *device, struct trainer *cpu, uint32_t stages,
 			     float *(*array)(struct stage *));

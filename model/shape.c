@@ -14,7 +14,7 @@ enum {
 	GPU_SUM_ARRAYS = 1,
 };
 #define MOST_LOGITS 0x1p28   /* limit of the numbers of logits that are computed at a time */
-#define FIXED_BYTES 0x2.2p28 /* bytes of 512 MiB for code and graphs, and 32 MiB for cuBLASLt */
+#define FIXED_BYTES 0x2.2p28 /* bytes: 512 MiB for code and graphs, 32 MiB for cuBLASLt */
 
 /* Returns the number of values of a token's q, k and v. */
 static double packed_of(const struct model_config *c)
@@ -29,8 +29,7 @@ static double count_layer(const struct model_config *c)
 	return dim * packed_of(c) + dim * dim + 3 * dim * c->ffn_dim + 2 * dim;
 }
 
-/* Returns the bytes for one token of the arrays of one layer that each slot has of its own with
- * RECOMPUTE_NORMS. */
+/* Returns how many bytes one layer's arrays take in a slot for each token, with RECOMPUTE_NORMS. */
 static double layer_bytes(const struct model_config *c, double real)
 {
 	double reals = packed_of(c) + c->dim + 2.0 * c->ffn_dim;

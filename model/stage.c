@@ -21,9 +21,9 @@
 
 enum {
 	STATE_COUNT = 3, /* number of arrays of a state: weights and two moments */
-	/* Time limit of waiting for another process that is making a stage. To clear or pin 100 GB
-	 * takes a fraction of this time. A process whose driver hangs therefore delays others no
-	 * longer than this. */
+	/* Time limit of waiting for another process that is making a stage. If that process's
+	 * driver hangs, others wait no longer than this. To clear or pin 100 GB takes a fraction of
+	 * this time. */
 	TURN_WAIT_MS = 60000,
 	/* For fewer weights than this, one thread draws them, because starting threads would take
 	 * longer than they save. */
@@ -186,7 +186,7 @@ int stage_device(struct stage_device *out, const char *device, struct error *err
 	if (rc)
 		return rc;
 	device_name_print(&name, found.name);
-	if (found.device_bytes == UINT64_MAX) /* the device is the machine */
+	if (found.device_bytes == UINT64_MAX) /* the device has no memory of its own */
 		found.device_bytes = found.free_bytes;
 	memcpy(what, found.text, sizeof(what));
 	snprintf(found.text, sizeof(found.text), "%s %.*s", found.name,

@@ -9,10 +9,10 @@
  *                        backward    <- backward    <- its grad
  *     backward
  *
- * Activations and their gradients are (B, T, C) floats in the caller's memory; in and out must
- * not overlap. The gradient is that of the mean cross entropy over the microbatch's B * T
- * tokens, *added* to the stage's gradient; the sum over microbatches, and over replicas, is
- * scaled in stage_step.
+ * Activations and their gradients are (B, T, C) floats in the caller's memory; in and out must not
+ * overlap. Passes compute the gradient of the mean cross entropy over the microbatch's B * T
+ * tokens, and add it to the stage's gradient. stage_step scales the sum over microbatches and
+ * replicas.
  *
  * Everything is deterministic: the same calls with the same inputs, number of threads and kind of
  * machine give the same bits. Only one thread at a time may use a stage; different stages are
@@ -48,7 +48,7 @@ enum recompute {
 	 * time, and keeps all other arrays. */
 	RECOMPUTE_NORMS,
 	RECOMPUTE_NONE,
-	RECOMPUTE_BLOCK, /* computes everything except the layer's input again: a third more work */
+	RECOMPUTE_BLOCK, /* computes all but the layer's input again, a third more work than NONE */
 	/* For trainer_new only: the first of none, norms and block for which the memory suffices.
 	 */
 	RECOMPUTE_AUTO
@@ -69,8 +69,8 @@ struct stage_options {
 	 * stage_gradient must not be called. */
 	bool only_steps;
 	bool without_weights; /* the weights stay 0, because the caller sets a saved state */
-	/* All inputs and outputs are memory of stage_room, so a GPU's stage has no buffers through
-	 * which they would cross the PCI bus. */
+	/* All inputs and outputs lie in memory from stage_room. A stage on a GPU then needs no
+	 * buffers for copies over the PCI bus. */
 	bool activations_stay;
 	/* The caller sums the gradient over replicas, so a GPU's stage allocates device memory for
 	 * the sum (stage_sums_on_device). */
@@ -145,12 +145,13 @@ struct stage_task {
 	uint32_t slot;
 	bool keep, count;
 	const int32_t *tokens; /* (B, T) tokens of TASK_FORWARD, or targets of TASK_LOSS */
-	/* (codec_bytes), or NULL as for the pass. In fp32, memory of stage_room is allowed. */
+	/* Encoded input and output (codec_bytes each); NULL where the pass allows NULL. In fp32
+	 * they may lie in memory from stage_room. */
 	const void *in;
 	void *out;
 	struct codec in_codec, out_codec;
 	float loss; /* output of TASK_LOSS */
-	/* ---- copies beside the computation, if stage_takes_encoded ---- */
+	/* ---- copies that run during the computation, if stage_takes_encoded ---- */
 	/* Numbers, unique in the process, of this task's input and of the input that the next task
 	 * will probably have; 0: none. The input `next` is copied to the device while this task
 	 * computes. If the next task has a different input after all, this copy is not used. */
@@ -189,7 +190,7 @@ void stage_release(struct stage *s, uint32_t slot);
  * runs out. The caller frees the memory before the stage. */
 float *stage_room(struct stage *s, struct error *err);
 void stage_room_free(struct stage *s, float *room); /* NULL is allowed */
-/* Replaces the activation in memory from stage_room by the numbers that its receiver would decode.
+/* Rounds the activation in memory from stage_room to the numbers that a receiver would decode.
  * -ENOMEM. */
 int stage_room_round(struct stage *s, float *room, const struct codec *codec);
 
@@ -236,9 +237,9 @@ void stage_add(float *to, const float *from, size_t n);
 
 /* ---- the sum over replicas, on the stage's device ----
  * The device encodes, decodes, adds, hashes and squares, and only encoded numbers are copied to and
- * from the device. The sum is an array of its own there, and the gradient stays. All results have
- * the same bits as on a CPU. Elements [from, from + n) are a slice, which c encodes (sum_codec).
- * The functions return 0, or -EIO if the device has failed. */
+ * from the device. The device has a separate array for the sum, so the gradient stays unchanged.
+ * All results have the same bits as on a CPU. A slice is the elements [from, from + n), encoded by
+ * c (struct sum_codec). The functions return 0, or -EIO if the device has failed. */
 
 /* Returns true if the stage was made with `sums` on a device for which the following functions
  * exist. Otherwise the caller computes with stage_gradient. */
@@ -250,7 +251,7 @@ int stage_encode_gradient(struct stage *s, const struct sum_codec *c, size_t fro
  * and decodes it again. parts (n_parts): each encoded (sum_codec_bytes); NULL: this stage's own. */
 int stage_add_parts(struct stage *s, const struct sum_codec *c, size_t from, size_t n,
 		    const void *const *parts, uint32_t n_parts, void *to);
-/* Decodes a slice of the sum that another replica has added. */
+/* Decodes a slice that another replica has added up, and stores it in the sum. */
 int stage_put_sum(struct stage *s, const struct sum_codec *c, size_t from, size_t n,
 		  const void *encoded);
 /* Computes the hash of each slice of the sum (hash_floats; bounds of sum_codec_slice), and the
@@ -271,8 +272,8 @@ int stage_step(struct stage *s, const float *gradient, float scale, const struct
 /* Copies elements [at, at + n) of the weights and of both moments to the caller's arrays (n each;
  * NULL: none). Unlike stage_weights and the like, the call does not keep memory for a copy. */
 void stage_get_state(struct stage *s, size_t at, size_t n, float *const state[3]);
-/* Replaces elements [at, at + n) of the weights and of both moments by the given arrays (n
- * each; NULL: these stay). */
+/* Replaces elements [at, at + n) of the weights and of both moments by the given arrays (n each;
+ * NULL: unchanged). */
 void stage_put_state(struct stage *s, size_t at, size_t n, const float *const state[3]);
 /* Copies the weights and moments from a stage with the same index. */
 void stage_copy_state(struct stage *to, struct stage *from);

@@ -54,11 +54,11 @@ struct tensor_table {
 int tensor_table_new(struct tensor_table *t, const struct model_config *c, struct error *err);
 /* Frees the table's contents. A zeroed table is allowed. */
 void tensor_table_free(struct tensor_table *t);
-/* Returns the number of floats. */
+/* Returns the number of floats of the stage's tensors. */
 size_t tensor_table_parameters(const struct tensor_table *t, uint32_t stage);
 
 /* Checks the shape (dims) that a file gives a tensor of this name. -EINVAL: another shape; the
- * message has both. */
+ * message gives both shapes. */
 int tensor_check_shape(const struct tensor *t, const char *path, const char *name,
 		       uint32_t dims, const uint64_t *shape, struct error *err);
 

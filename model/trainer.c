@@ -15,7 +15,7 @@ struct trainer {
 	struct hyperparameters hyper;
 	uint32_t n;            /* number of stages */
 	struct stage **stages; /* (n) the stages */
-	uint32_t *visits;      /* (n) number of microbatches of each stage since the last step */
+	uint32_t *visits;      /* (n) microbatches that visited each stage since the last step */
 	float **x;             /* (n) activation after each stage of the path */
 	float *grad[2];
 	struct codec activation_codec, gradient_codec;
@@ -252,8 +252,8 @@ static double gradient_divisor(const struct trainer *t, uint32_t i, enum grad_no
 	return n ? n : 1;
 }
 
-/* Rounds each stage's gradient as a stage with one replica does. Rounding a rounded sum again
- * changes nothing. */
+/* Rounds each stage's gradient as a stage with one replica does. Such a stage rounds its sum twice
+ * in a run, but the second rounding changes nothing. */
 static int round_sums(struct trainer *t)
 {
 	int rc = 0;

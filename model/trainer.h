@@ -34,7 +34,7 @@ struct stage *const *trainer_stages(const struct trainer *t);
  * function is not called, both formats are fp32. -ENOMEM. */
 int trainer_set_formats(struct trainer *t, enum tensor_format wire, enum tensor_format sum_wire,
 			struct error *err);
-/* Sizes of the whole model. */
+/* Returns the number of parameters of the whole model. */
 size_t trainer_parameters(const struct trainer *t);
 /* Returns the bytes of memory of all stages. */
 size_t trainer_memory_bytes(const struct trainer *t);

@@ -175,7 +175,7 @@ static const char *const texts[DB_STATEMENTS] = {
 };
 
 /* Returns the system's error behind an SQLite error, or `otherwise` if there is none. SQLite
- * reports many causes as "disk I/O error" only. SQLite keeps the errno of some of them; after the
+ * reports many causes as "disk I/O error" only. For some causes SQLite keeps the errno; for the
  * others, the thread's errno is still set. */
 static int system_error(struct store *s, int otherwise)
 {
@@ -396,8 +396,8 @@ int db_run(struct store *s, enum db_statement which, const struct db_value *valu
 }
 
 /* Checks that the epoch in the file is still this writer's. A different epoch shows that another
- * writer has taken over. The flock cannot show that on file systems where it does not reach other
- * hosts. */
+ * writer has taken over. The flock alone cannot show this on file systems where a flock does not
+ * reach other hosts. */
 static int check_epoch(struct store *s, struct error *err)
 {
 	sqlite3_stmt *q;

@@ -1,5 +1,5 @@
 /* Prints and parses lists of numbers. The record keeps lists as text, so that an SQLite shell shows
- * them, and the parser accepts only what the printer writes, so that a damaged row is noticed. */
+ * them. The parser accepts only what the printer writes, so that a damaged row is noticed. */
 #include "store/list.h"
 
 #include <errno.h>

@@ -293,7 +293,7 @@ struct store_restore {
 	int64_t wall_us;
 	/* Number of averaged stages; 0: the weights come from a checkpoint. */
 	uint32_t n_from;
-	/* (n_from) the stages whose weights, after that iteration, were averaged */
+	/* (n_from) the stages that were averaged, as they were after `iteration` */
 	uint8_t from[2];
 	float weight[2]; /* (n_from) factor of each of these stages in the average */
 };
@@ -407,7 +407,8 @@ int store_set(struct store *s, const char *key, const char *value, struct error 
 
 /* Sets *iteration to the last committed iteration; 0: none yet. */
 int store_last_commit(struct store *s, uint64_t *iteration, struct error *err);
-/* Sets *iteration to the newest iteration for which the record has an act of --at; 0: none. */
+/* Sets *iteration to the newest iteration at which the record has a scripted command (the
+ * controller's option --at); 0: none. */
 int store_last_scripted(struct store *s, uint64_t *iteration, struct error *err);
 /* Sets *visited to true if any committed iteration had paths longer than path_length, or stages
  * that took the weights of other stages (stack_from). */
@@ -446,7 +447,7 @@ int store_each_validation(struct store *s,
 /* Visits the entries of the journal in the order in which they were written. */
 int store_each_note(struct store *s, int (*visit)(void *context, const struct store_note *n),
 		    void *context, struct error *err);
-/* Sets *id to the highest id; 0: none yet. */
+/* Sets *id to the highest id of the journal; 0: the journal is empty. */
 int store_last_note(struct store *s, uint64_t *id, struct error *err);
 /* Visits the injected failures by id. */
 int store_each_fault(struct store *s, int (*visit)(void *context, const struct store_fault *f),

@@ -449,8 +449,8 @@ static int thin_tasks(struct store *s, uint64_t upto, struct error *err)
 
 int store_thin(struct store *s, uint64_t upto, struct error *err)
 {
-	/* Most iterations that one call thins. Each commit adds one iteration, so a call must thin
-	 * more than one to catch up. */
+	/* Limit of the iterations that one call thins. Each commit adds one iteration, so a call
+	 * must thin more than one to catch up. */
 	enum { AT_ONCE = 4 };
 	int rc = s->thinned_to == UINT64_MAX ? read_thinned(s, err) : 0;
 

@@ -27,11 +27,12 @@ struct comparison {
 	bool has_counted[UINT16_MAX + 1];
 	struct store_restore *restores; /* (n_restores) restored stages in the order of events */
 	size_t n_restores, room_restores;
-	/* If the weights with which the run began are gone, the replay begins with these. */
+	/* The checkpoint with which the replay begins if the weights with which the run began are
+	 * gone. */
 	struct later_weights later;
 	bool lacks_weights; /* the replay has not reached the iteration of `later` */
-	/* First restore of the present part of the run, or of a later part. Stages differ between
-	 * parts. */
+	/* Index in `restores` of the first restore in the present part of the run or a later part.
+	 * Earlier restores concern stages that the replay no longer has. */
 	size_t next_restore;
 };
 

@@ -78,7 +78,8 @@ struct compare_result {
 	uint32_t rehearsal;
 	uint64_t cuts;      /* how often the run changed its stages in the replayed iterations */
 	uint32_t nodes;     /* number of nodes that counted a gradient in the compared iterations */
-	/* The iteration whose checkpoint the replay began with; 0: it began with the run. */
+	/* The iteration whose checkpoint the replay began with; 0: the replay began with the run's
+	 * first weights. */
 	uint64_t began_after;
 	struct error began_late_why; /* why the weights with which the run began are missing */
 	/* Number of iterations from compare_options.from on that were not recomputed, because they

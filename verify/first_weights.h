@@ -10,7 +10,7 @@ struct first_weights {
 	uint64_t steps; /* number of AdamW steps that made the weights */
 	/* Number of microbatches that the weights were trained on. */
 	uint64_t position;
-	/* The record gives steps and position, or the weights follow from the seed. */
+	/* True if the record gives steps and position, or if the weights follow from the seed. */
 	bool is_known;
 };
 

@@ -211,8 +211,8 @@ static json_t *json_hex(uint64_t value)
 	return json_string(text);
 }
 
-/* Returns the value, or null for an infinity or NaN, which JSON does not have. */
-/* A reason may name a path that is not UTF-8. */
+/* Returns the reason as a JSON string. A reason may name a path that is not UTF-8, which JSON does
+ * not allow. */
 static json_t *json_reason(const struct error *why)
 {
 	json_t *text = json_string(why->text);
@@ -220,6 +220,7 @@ static json_t *json_reason(const struct error *why)
 	return text ? text : json_string("the reason is not UTF-8");
 }
 
+/* Returns the value, or null for an infinity or NaN, which JSON does not have. */
 static json_t *json_finite(double value)
 {
 	return isfinite(value) ? json_real(value) : json_null();

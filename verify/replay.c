@@ -357,8 +357,8 @@ static struct chain *find_chain(const struct iteration *it, uint32_t microbatch)
 
 /* Precomputes the gradients of one microbatch. The pool calls this function when all forward passes
  * are finished, no worker is busy, and no step is possible. That happens when a microbatch ran in
- * several attempts: some nodes counted its gradient in one attempt, other nodes in a later one. No
- * single attempt may allow the nodes' orders together. */
+ * several attempts: some nodes counted its gradient in one attempt, other nodes in a later one. The
+ * nodes' orders may then contradict each other within each single attempt. */
 static int unblock_chain(void *context, struct error *err)
 {
 	struct iteration *it = context;

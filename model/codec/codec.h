@@ -91,7 +91,7 @@ struct sum_block {
 	size_t from, n; /* the block has the floats [from, from + n) of the stage */
 	size_t at;      /* offset in bytes of this block in the encoded slice */
 };
-/* A length of blocks that suits a CPU's cache. */
+/* Length of blocks, in floats, that suits a CPU's cache. */
 enum { SUM_BLOCK = 512 * FORMAT_SUM_GROUP };
 /* Returns how a block is encoded. */
 struct codec codec_of_sum(const struct sum_codec *c);

@@ -33,8 +33,7 @@ struct head {
 	size_t out_stride;   /* floats between two rows of `out`, and of dout */
 	float scale;
 	const float *q, *k, *values;
-	/* (TILE, TILE) scores, and the gradient of the probabilities that are made of the
-	 * scores. */
+	/* (TILE, TILE) scores, and the gradient of the probabilities. */
 	float *scores, *dp;
 	/* (TILE) a value for each query: the arguments of softmax_tile, and the dot of
 	 * softmax_tile_backward. */

@@ -13,7 +13,7 @@ struct head_pass {
 	const int32_t *targets;
 	float *logits; /* (chunk, vocab) logits of the present chunk */
 	float *grad;   /* (R, C) gradient of the input, or NULL */
-	float *g;      /* the stage's gradient, to which the pass adds; NULL: it adds nothing */
+	float *g;      /* the stage's gradient, to which the pass adds; NULL: not wanted */
 	float grad_scale;
 	size_t first, count; /* the rows of the present chunk */
 };

@@ -165,8 +165,7 @@ static void gradient_ffn(void *arg, uint32_t part, uint32_t parts)
 	weight_gradient(s, j->g + j->at->gate_up, t->dgu, 2 * f, j->k->xn2, c, part, parts);
 }
 
-/* dx becomes the gradient of mid. The gradient of attention's output is computed from it through
- * o. */
+/* dx becomes the gradient of mid. The gradient of attention's output is computed from dx and o. */
 static void backward_o(void *arg, uint32_t part, uint32_t parts)
 {
 	const struct layer_pass *j = arg;

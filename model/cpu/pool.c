@@ -12,10 +12,9 @@
 
 #include "base/alloc.h"
 
-/* How often a thread looks for new work before it sleeps. A layer's work comes in pieces of tens of
- * microseconds. Sleeping between two pieces would take longer than a piece, and spinning for long
- * would take the processor from other programs.
- */
+/* Number of times that a thread looks for new work before it sleeps. A layer's work comes in pieces
+ * of tens of microseconds. Sleeping between two pieces would take longer than a piece, and spinning
+ * for long would take the processor from other programs. */
 enum { SPINS = 4000 };
 
 struct worker {

@@ -15,7 +15,7 @@
 #include "model/cpu/onednn.h"
 #include "model/vector/vector.h"
 
-/* A function of libgomp, whose header only gcc has. */
+/* Declares a function of libgomp, because only gcc has libgomp's header. */
 extern void omp_set_num_threads(int);
 
 struct shape {

@@ -168,7 +168,8 @@ static int take_arena(struct cpu_stage *s, struct error *err)
 	size_t least = least_bytes(s);
 	int rc;
 
-	/* least_bytes has left the layout of another level. This call lays out the level in use. */
+	/* least_bytes has written the layout of another level to s->saved. This call writes the
+	 * layout of the level in use. */
 	s->arena_bytes = carve_stage(s, NULL);
 	rc = stage_memory_new(&s->arena, s->arena_bytes, l->memory_bytes, err);
 	if (rc)

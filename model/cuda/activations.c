@@ -1,6 +1,6 @@
-/* Copies activations and their gradients to a GPU's stage and back. They cross the PCI bus encoded,
- * as they travel between nodes; in q8 they then have a quarter of the bytes of floats. The device
- * decodes and encodes to the same bits as model/codec/codec.h. */
+/* Copies activations and their gradients to a GPU's stage and back. Both cross the PCI bus in the
+ * encoding in which they travel between nodes. In q8 this takes about a quarter of the bytes of
+ * floats. The device decodes and encodes to the same bits as model/codec/codec.h. */
 #include "model/cuda/stage_cuda.h"
 
 #include <assert.h>
@@ -62,9 +62,10 @@ void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *f
 		cuda_each(s, KERNEL_DEQUANTISE, groups(&a), &a);
 }
 
-/* Copies an input into a buffer, and from the buffer to the device while it computes. The buffer is
- * free, because the caller has waited for the passes that read it. An earlier input may still be on
- * its way from this buffer. No pass reads that input, so the new input may overwrite it. */
+/* Copies an input into a buffer, and from the buffer to the device while the device computes. No
+ * pass reads the buffer, because the caller has waited for those that did. An earlier input may
+ * still be on its way from this buffer to the device. No pass will read that input, so the new
+ * input may overwrite it. */
 static void put_ahead(struct cuda_stage *s, int buffer, const void *from, size_t bytes)
 {
 	struct arrival *in = &s->crossing.in[buffer];
@@ -142,8 +143,8 @@ void cuda_get_output(struct cuda_stage *s, struct stage_task *t, float *from)
 	t->output = downloads_give(s->crossing.downloads, buffer, bytes);
 }
 
-/* An output that the caller wants now (not task->leaves) takes the same buffers, and is collected
- * here. */
+/* If the caller wants the output now (not task->leaves), the output passes through the same
+ * buffers, and this function collects it. */
 int cuda_finish_pass(struct cuda_stage *s, struct stage_task *t)
 {
 	struct error err = { "" };

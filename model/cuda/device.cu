@@ -174,9 +174,8 @@ static void find_bus_id(int number, char bus_id[BUS_ID])
 	bus_id[0] = '\0';
 }
 
-/* Returns this GPU's share of the processors. It is the number of processors of the GPU's socket
- * that this process may use, divided by the number of the socket's GPUs, because each GPU has an
- * agent. */
+/* Returns this GPU's share of the processors. Each GPU has an agent, so the processors of a socket
+ * that this process may use are divided by the number of the socket's GPUs. */
 static unsigned share_of_cores(int number)
 {
 	unsigned cores = cores_usable(), near, gpus = 0;
@@ -356,8 +355,8 @@ static cudaStream_t stream_of(const struct device *d, enum device_stream stream)
 	return stream == STREAM_COMPUTE ? d->stream : d->beside[stream];
 }
 
-/* Names the card and the version of cuBLASLt, with text between the two. Tables of algorithms have
- * no text between (product_table.h). */
+/* Names the card and the version of cuBLASLt, with text between the two. The names in tables of
+ * algorithms have no text between the two (product_table.h). */
 static void name_card(char *out, size_t size, const struct cudaDeviceProp *p, const char *between)
 {
 	const char *name = p->name;

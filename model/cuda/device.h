@@ -21,8 +21,8 @@ struct device; /* opaque */
 
 /* Returns the number of GPUs. Returns 0 also if the driver cannot count them. */
 uint32_t device_count(void);
-/* Longest name of a card in its description; a longer name is cut. With the longest versions, a
- * table's hash and all options, the description then fits into a message (STAGE_DEVICE_SIZE). */
+/* Longest name of a card in its description; a longer name is cut. A description with the longest
+ * versions, a table's hash and all options then still has room in STAGE_DEVICE_SIZE bytes. */
 enum { DEVICE_CARD_MOST = 40 };
 /* Describes a GPU by everything that the bits of its results depend on (architecture, name,
  * multiprocessors, compiler, cuBLASLt), and gives its free memory. Errors as for device_open,
@@ -36,10 +36,10 @@ bool device_compiles(uint32_t number);
 /* Writes a GPU's place on the PCI bus, as "0000:65:00.0"; "" if it is unknown. */
 void device_bus_id(uint32_t number, char *out, size_t size);
 
-/* -ENODEV: there is no GPU, no driver or no cuBLASLt, or this program was built without CUDA.
- * -EINVAL: no GPU has this number. -ENOTSUP: the GPU is too old. -EIO: the GPU or its driver
- * cannot be used. products: the caller will call device_product, which needs device memory to work
- * in. */
+/* Opens a GPU. products: the caller will call device_product, which needs device memory to work in.
+ * -ENODEV: there is no GPU, no driver or no cuBLASLt, or this program was built without CUDA.
+ * -EINVAL: no GPU has this number. -ENOTSUP: the GPU is too old. -EIO: the GPU or its driver cannot
+ * be used. */
 int device_open(struct device **out, uint32_t number, bool products, struct error *err);
 void device_close(struct device *d); /* NULL is allowed */
 
@@ -77,7 +77,8 @@ void device_get(struct device *d, void *to_host, const void *from, size_t size);
 enum device_stream { STREAM_COMPUTE, STREAM_PUT, STREAM_GET, STREAM_COUNT };
 enum { DEVICE_MARKS = 2 };
 
-/* Copy as device_put and device_get, on STREAM_PUT and STREAM_GET. Host memory is pinned. */
+/* Copy as device_put and device_get, on STREAM_PUT and STREAM_GET. The host memory must be
+ * pinned. */
 void device_put_beside(struct device *d, void *to, const void *from_host, size_t size);
 void device_get_beside(struct device *d, void *to_host, const void *from, size_t size);
 /* Lets all work that is queued on `later` from now on wait for the work that is queued on `earlier`
@@ -125,7 +126,7 @@ enum device_kernel {
 	KERNEL_CROSS_ENTROPY,
 	KERNEL_ATTENTION_DOT,
 	KERNEL_CAST,
-	/* in bf16 only for heads of at most 64 numbers */
+	/* in bf16, the following three take heads of at most 64 numbers */
 	KERNEL_ATTENTION,
 	KERNEL_ATTENTION_DQ,
 	KERNEL_ATTENTION_DKV,

@@ -26,10 +26,10 @@ enum {
 	DRIVER_UNKNOWN = 999
 };
 
-/* code: code of the call that failed, or DRIVER_OK if the machine has no device. text: the
- * runtime's words for the code. driver, program: CUDA versions as 1000 * major + 10 * minor; driver
- * is 0 if there is no driver. Returns -ENODEV (the CPU may compute instead) or -EIO, with the
- * remedy in *err. */
+/* Explains the failure of a call. code: the call's code, or DRIVER_OK if the machine has no device.
+ * text: the runtime's words for the code. driver, program: CUDA versions as 1000 * major + 10 *
+ * minor; driver is 0 if there is no driver. Returns -ENODEV (the CPU may compute instead) or -EIO,
+ * with the remedy in *err. */
 int driver_fault(int code, const char *text, int driver, int program, uint32_t number,
 		 struct error *err);
 

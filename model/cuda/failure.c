@@ -1,6 +1,6 @@
 /* Keeps a device's first failure, and distinguishes failures during a recording from other
- * failures. Without the distinction, a graph without a failed product could be replayed, or a stage
- * would fail although the pass could run without a recording. */
+ * failures. Without the distinction, a graph that lacks a failed product could be replayed, or a
+ * stage would fail although the pass could run without a recording. */
 #include "model/cuda/failure.h"
 
 #include <stdio.h>

@@ -19,8 +19,8 @@ struct failure {
 void failure_note(struct failure *f, const char *what, const char *why);
 void failure_recording_begins(struct failure *f);
 /* Returns true if a recording is complete: the caller could end it, and no product, kernel or copy
- * has failed since it began. A failed one would be missing in the graph. If the recording is not
- * complete, forgets the failures since it began. */
+ * has failed since it began. An operation that has failed would be missing in the graph. If the
+ * recording is not complete, forgets the failures since it began. */
 bool failure_recording_ended(struct failure *f, bool ended);
 
 #endif

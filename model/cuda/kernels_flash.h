@@ -18,20 +18,23 @@
  *     a (16, 16) pairs of bf16: a[0] as c[0], c[1]; a[1] as c[2], c[3]; a[2], a[3] 8 columns on
  *     b (16, 8) pairs: b[0] rows 2 (l % 4) and the next of column l / 4; b[1] 8 rows on
  *
- * so two c side by side become an a without leaving the thread. The including file defines
+ * so two c side by side become an a without leaving the thread. The including file defines these
+ * macros. All threads of a warp use the first four together:
  *
  *     TENSOR_PRODUCT(c, a, b0, b1)  c += a b
- *     LOAD_MATRICES(r, at)          four (8, 8) of bf16: `at` of lane l is the begin of row l % 8
- *                                   of the (l / 8)-th, at a multiple of 16 bytes; r[i] of the
- *                                   i-th: row l / 4, columns 2 (l % 4) and the next
- *     LOAD_TURNED(r, at)            the same of the transposed matrices
+ *     LOAD_MATRICES(r, at)          loads four matrices (8, 8) of bf16. In lane l, `at` is the
+ *                                   beginning of row l % 8 of matrix l / 8, at a multiple of 16
+ *                                   bytes; r[i] becomes row l / 4, columns 2 (l % 4) and the next
+ *                                   of matrix i
+ *     LOAD_TURNED(r, at)            like LOAD_MATRICES, but transposes the matrices
  *     ACROSS(x, mask)               the x of lane l ^ mask
- *     PAIR(low, high), PUT_PAIR(to, pair)  rounded to bf16; stored
- *     COPY_LATER(to, from)          like COPY_EIGHT, but done only at this thread's COPIES_DONE()
- *     POWER_OF_TWO(x), UNROLL
+ *     PAIR(low, high)               two floats rounded to bf16, as a pair
+ *     PUT_PAIR(to, pair)            stores a pair
+ *     COPY_LATER(to, from)          begins to copy eight uint16_t
+ *     COPIES_DONE()                 waits for this thread's copies
+ *     POWER_OF_TWO(x)               2 to the power x
+ *     UNROLL                        unrolls the loop that follows
  *     FLASH_KERNEL(name, blocks)    KERNEL with attention_args, of FLASH_THREADS threads
- *
- * The first four are a warp's: all its threads do them together.
  */
 
 enum {
@@ -372,8 +375,8 @@ DEVICE void flash_dq(const struct attention_args *a, unsigned wide)
 		    wide, a->stride, q0, a->length, d);
 }
 
-/* Loads the small arrays of a tile of queries for the keys' kernel: lse in powers of two, and dot.
- */
+/* Loads two small arrays for a tile of queries: lse, scaled for powers of two, and dot. The kernel
+ * of the gradients of keys and values needs them. */
 DEVICE void flash_load_small(const struct attention_args *a, float *to, unsigned b, unsigned h,
 			     unsigned first)
 {

@@ -279,8 +279,8 @@ static void attention_backward(struct cuda_stage *s, const struct saved_layer *k
 		rotate_heads(s, s->t.dqkv, -1);
 }
 
-/* ---- passes ---- If layer_forward's out is NULL, it ends after the last array that the backward
- * pass reads and cannot compute itself. */
+/* ---- passes ---- layer_forward with out NULL computes only arrays that the backward pass reads
+ * and cannot compute itself. */
 
 static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct saved_layer *k,
 			  float *out)

@@ -113,8 +113,8 @@ int products_look(unsigned number, struct error *err)
 	return 0;
 }
 
-/* While algorithms are timed, the text differs from that of any other process, because another
- * process may choose other algorithms. */
+/* While algorithms are timed, the text is unique to this process, because another process may
+ * choose other algorithms. */
 void products_describe(const char *card, char *text, size_t size)
 {
 	size_t used = strlen(text);

@@ -54,8 +54,8 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 }
 
 /* Returns the bytes of a buffer through which an activation crosses the bus; 0: activations stay on
- * the device. They suffice for any format: with the means of channels, a small encoded activation
- * may be larger than its floats. */
+ * the device. The buffer is large enough for any format: with the means of channels, a small
+ * encoded activation may be larger than its floats. */
 static size_t crossing_bytes(const struct cuda_stage *s)
 {
 	return s->l->activations_stay ? 0 : s->rows * s->l->config.dim * sizeof(float) + ALIGN;
@@ -217,7 +217,8 @@ static int check_heads(const struct stage_layout *l, struct error *err)
 }
 
 /* Checks that the GPU has enough shared memory for a norm's backward pass, and for the attention
- * kernel of the gradients of keys and values. Other kernels need less than one of these. */
+ * kernel of the gradients of keys and values. Every other kernel needs less than one of these
+ * two. */
 static int check_shared(const struct cuda_stage *s, struct error *err)
 {
 	size_t norm = cuda_norm_shared(s), most = device_shared_most(s->d);
@@ -730,8 +731,8 @@ static int cuda_squares(void *self, double *sum)
 	return cuda_square_array(s, s->array[ARRAY_GRADIENT], s->l->parameters, sum);
 }
 
-/* Takes an optimizer's step with the stage's own gradient (NULL), with the sum on the device, or
- * with a gradient in host memory, which is first copied over the stage's own. */
+/* Makes an optimizer's step. gradient: NULL for the stage's own; stage_summed for the sum on the
+ * device; or an array in host memory, which first overwrites the stage's own. */
 static int cuda_step(void *self, const float *gradient, float scale, const struct adamw *h,
 		     uint64_t t)
 {

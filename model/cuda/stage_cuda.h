@@ -59,7 +59,7 @@ struct pieces {
 	size_t size;
 };
 
-/* Memory for the sum of the gradient over replicas; NULL if the stage takes part in none. */
+/* Memory for the sum of the gradient over replicas; NULL if the stage takes part in no sum. */
 struct cuda_sums {
 	float *array;         /* (P) the sum */
 	/* (pieces.size) numbers of a replica's part; none if the stage has only_steps. */
@@ -126,7 +126,7 @@ struct cuda_stage {
 /* ---- activations.c ---- */
 
 /* Encodes x (n) in device memory, or decodes it, to other device memory (codec_bytes). If the codec
- * has channels, n is that of an activation. */
+ * has channels, n must be the size of an activation. */
 void cuda_encode(struct cuda_stage *s, const struct codec *c, void *to, float *x, size_t n);
 void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *from, size_t n);
 /* Copies a task's input to `to` (R, C) in device memory. The input may be in device memory
@@ -166,8 +166,9 @@ unsigned char *downloads_pinned(const struct downloads *o, int buffer);
  * queued, and behind it the device's mark that has the buffer's number. */
 struct stage_output *downloads_give(struct downloads *o, int buffer, size_t bytes);
 
-/* ---- passes.c ---- A layer's input is in its x. t.dx has the last layer's output; in a backward
- * pass it has the gradient of the output on entry and that of the input on return. */
+/* ---- passes.c ---- Each saved layer's x has the layer's input. After a forward pass, t.dx has the
+ * last layer's output. A backward pass gets the gradient of this output in t.dx, and replaces it by
+ * the gradient of the first layer's input. */
 void cuda_layers_forward(struct cuda_stage *s, uint32_t slot, bool keep);
 void cuda_layers_backward(struct cuda_stage *s, uint32_t slot, bool count);
 /* Computes the logits of rows [first, first + n) of t.in in t.logits, or rounded to bf16 in
@@ -177,9 +178,9 @@ void cuda_head(struct cuda_stage *s, size_t first, size_t n, bool rounded);
  * gradients of the weights. */
 void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count);
 /* Describes the launch of an attention kernel (KERNEL_ATTENTION, _DQ or _DKV) for heads of one
- * size. In bf16 a block has two buffers for tiles. It has only one if two do not fit, or if a
- * multiprocessor then holds twice as many blocks. Returns false if even one buffer does not fit; *l
- * then describes the launch with one. */
+ * size. In bf16 a block has two buffers for tiles. It has only one buffer if two do not fit, or if
+ * a multiprocessor holds twice as many blocks with one. Returns false if even one buffer does not
+ * fit; *l then describes the launch with one. */
 struct attention_launch {
 	enum device_kernel kernel;
 	unsigned tile, threads, buffers;
@@ -187,13 +188,13 @@ struct attention_launch {
 };
 bool attention_launch_of(struct attention_launch *l, struct device *d, enum device_kernel kernel,
 			 bool bf16, unsigned size);
-/* Returns a number of heads, so that the blocks of these heads run before the blocks of other heads
- * begin. The tiles that these blocks load fit together into a quarter of the card's cache. It is a
- * quarter because blocks of two such groups run at a time, and an H200's cache holds some data
+/* Returns how many heads form a group. The blocks of a group run before the blocks of the next
+ * group, and the tiles that a group loads fit together into a quarter of the card's cache. It is a
+ * quarter because the blocks of two groups may run at a time, and an H200's cache holds some data
  * twice. If not even one head fits, returns the number of all heads of all sequences. */
 size_t attention_group(const struct device *d, enum device_kernel kernel, size_t heads,
 		       size_t tiles, const struct attention_args *a);
-/* Public for tests, which compare each kernel with plain loops. */
+/* Starts an attention kernel. Public for tests, which compare each kernel with plain loops. */
 void attention_start(struct device *d, enum device_kernel kernel, bool bf16, size_t batch,
 		     const struct attention_args *a);
 /* Returns the floats of shared memory of a block of a norm's backward pass. */

@@ -1,7 +1,7 @@
 /* The sum of a stage's gradient over replicas, on a GPU. Parts and sums cross the PCI bus encoded.
  * The device decodes them and adds them in the order of the replicas, into an array beside the
  * gradient: the gradient stays, so that a sum can restart. The device also computes the hashes and
- * the squares of the sum, to the bits of the CPU (agent/sums/slices.c).
+ * the squares of the sum, with the same bits as the CPU (agent/sums/slices.c).
  *
  * Encoded numbers pass through the stage's pieces of pinned memory, a block at a time. No block is
  * longer than a piece. Each function waits for the device at its end.
@@ -43,7 +43,8 @@ static size_t cut(const struct cuda_stage *s, const struct sum_codec *c, size_t 
 {
 	size_t groups = s->pieces.size / FORMAT_SUM_GROUP;
 
-	/* A stage of fewer numbers than a group has no block that is longer than a piece. */
+	/* groups is 0 only if the stage is shorter than a group. All its blocks then fit into a
+	 * piece. */
 	return sum_codec_cut(c, from, n, (groups ? groups : 1) * FORMAT_SUM_GROUP, out);
 }
 
@@ -61,8 +62,8 @@ int cuda_encode_gradient(void *self, const struct sum_codec *c, size_t from, siz
 	return device_status(s->d);
 }
 
-/* Decodes a block of a replica's part to x. part NULL: encodes and decodes this stage's gradient
- * instead, as the other replicas' parts were. */
+/* Decodes a block of a replica's part to x. part NULL: takes this stage's gradient instead, encoded
+ * and decoded like the other replicas' parts. */
 static void put_part(struct cuda_stage *s, const struct codec *c, float *x, const char *part,
 		     const struct sum_block *b)
 {

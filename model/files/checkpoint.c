@@ -395,8 +395,8 @@ int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err)
 	return 0;
 }
 
-/* Returns the kind of hash that the manifest names. Older manifests name no kind and have a
- * checksum, which detects only accidental damage. */
+/* Computes the file's hash, of the kind that the manifest names. Older manifests name no kind and
+ * have a checksum, which detects only accidental damage. */
 static int named_hash(const struct safetensors *file, const json_t *root, const char *path,
 		      uint64_t *is, struct error *err)
 {

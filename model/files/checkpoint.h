@@ -77,9 +77,9 @@ int checkpoint_load_stage(const char *run, struct stage *s, uint64_t iteration, 
 /* Writes the manifest of a run's checkpoint. hashes: (n_stages) hashes of the stages' files. */
 int checkpoint_save_manifest(const char *run, const struct checkpoint *c,
 			     const uint64_t *hashes, struct error *err);
-/* Removes the checkpoints of the iterations between `after` and `before`, without these two. The
- * checkpoint of iteration 0 therefore stays: verify needs it, because it has the weights with which
- * the run began. Checkpoints that cannot be removed stay, too. */
+/* Removes the checkpoints of the iterations between `after` and `before`, without these two.
+ * Checkpoints that cannot be removed stay. The checkpoint of iteration 0 always stays, because it
+ * has the weights with which the run began, and verify needs these weights. */
 void checkpoint_prune(const char *run, uint64_t after, uint64_t before);
 
 #endif

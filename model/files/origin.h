@@ -27,7 +27,7 @@ struct origin {
 };
 
 /* Reads the folder's configuration. *trained: the folder has a skippipe checkpoint. Its
- * hyperparameters are then read into r, and a run continues with its moments. Otherwise r stays
+ * hyperparameters are then read into r, and its moments are used by the run. Otherwise r stays
  * unchanged. The caller chooses c->n_stages. -ENOENT: the folder has neither config.json nor
  * manifest.json; other errors name file and key. */
 int origin_read(struct origin *o, const char *folder, struct model_config *c,

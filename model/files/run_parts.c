@@ -68,7 +68,8 @@ char *run_parts_print(const struct run_parts *parts)
 	return text;
 }
 
-/* `before`: the part that precedes this one in the list; NULL: this is the first. */
+/* Reads one part and adds it to the list. `before`: the preceding part; NULL: this is the first.
+ * Returns false if a value is missing or out of range. */
 static bool read_part(struct run_parts *out, json_t *o, const struct run_part *before)
 {
 	json_int_t after, skipped, position, writer;

@@ -15,8 +15,8 @@
 #define RUN_PARTS_KEY "parts"
 
 struct run_part {
-	uint64_t after;    /* last iteration committed before this part; 0: the run began with it */
-	uint64_t skipped;  /* store_repeats.skipped, the count of skipped data, before this part */
+	uint64_t after;    /* last iteration committed before this part; 0: the first part */
+	uint64_t skipped;  /* iterations whose data was skipped before this part */
 	uint64_t position; /* number of microbatches that were read before the part */
 	uint64_t writer;   /* epoch of the part's first controller (store_writer_epoch) */
 	uint32_t n_shards, per_shard; /* data shards, and microbatches of each in an iteration */
@@ -32,8 +32,9 @@ struct run_parts {
 	size_t n;
 };
 
-/* Returns the position in each data shard, in microbatches. committed, skipped: since the run
- * began, the number of committed iterations, and of iterations whose data was skipped. */
+/* Returns the position in each data shard, in microbatches. committed: number of iterations that
+ * were committed since the run began. skipped: number of iterations since then whose data was
+ * skipped. */
 uint64_t run_part_position(const struct run_part *p, uint64_t committed, uint64_t skipped);
 
 /* Adds a copy of the part. */

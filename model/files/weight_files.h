@@ -12,8 +12,8 @@
 
 struct weight_files; /* opaque */
 
-/* -ENOENT: the folder has neither an index nor safetensors files. -EINVAL: an index or a file
- * cannot be read. */
+/* Reads the index, or else the tables of all safetensors files. -ENOENT: the folder has neither an
+ * index nor safetensors files. -EINVAL: an index or a file cannot be read. */
 int weight_files_open(struct weight_files **out, const char *folder, struct error *err);
 void weight_files_close(struct weight_files *f); /* NULL is allowed */
 

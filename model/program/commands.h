@@ -3,7 +3,6 @@
 #ifndef MODEL_PROGRAM_COMMANDS_H
 #define MODEL_PROGRAM_COMMANDS_H
 
-/* The verbs. argv: as for main, the verb first. Each returns the exit status. */
 int command_train(int argc, char **argv);
 int command_eval(int argc, char **argv);
 int command_generate(int argc, char **argv);

@@ -120,7 +120,7 @@ static int take_corpus(void *options, const char *path, struct error *err)
 	struct options *o = options;
 
 	(void)err;
-	/* The path is an argument of main, which may be changed. */
+	/* The cast removes `const` from an argument of main, which a program may change. */
 	o->corpus[o->n_corpus++] = (char *)path;
 	return 0;
 }

@@ -91,7 +91,7 @@ struct options {
 	enum recompute recompute;
 	bool jsonl; /* --format jsonl was given */
 	bool force, raw;
-	bool given[OPTION_ROWS_MOST]; /* for each option on the command line (options_given) */
+	bool given[OPTION_ROWS_MOST]; /* (rows) true: the option was given */
 	struct words files; /* arguments that are neither an option nor its value */
 };
 

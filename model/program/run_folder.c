@@ -27,8 +27,8 @@ enum {
 	TEXT_MOST = 1 << 20,
 	LOOK_MS = 100,
 	TRIES = 20,
-	/* Time limit for the controller to take a request, and for the next file to arrive. A
-	 * controller takes a request within a second, but a file may take long on a slow link. */
+	/* Time limit for the controller to take a request. A controller takes a request within a
+	 * second. */
 	TAKEN_US = 60000000
 };
 
@@ -194,7 +194,7 @@ struct request {
 	/* Path of the file RUN/collect that makes the request. The controller removes this file
 	 * when it takes the request. */
 	const char *path;
-	/* The first stage whose file is missing. This number has been the same since since_us. */
+	/* The first stage whose file is missing. This number has not changed since since_us. */
 	uint32_t missing;
 	int64_t since_us;
 };

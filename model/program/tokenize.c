@@ -203,7 +203,8 @@ static int put_jsonl(struct shard_file *s, FILE *in, const char *path, struct er
 }
 
 /* A block of the text that is being read. Its first `context` bytes repeat the end of the previous
- * block, which was encoded with that block. */
+ * block, which was encoded with that block. The first `skip` tokens are therefore not written
+ * again. */
 struct block {
 	char *text;
 	size_t held, room, context, skip;
@@ -410,7 +411,8 @@ static uint64_t total_bytes(const struct options *o)
 	return sum;
 }
 
-/* Encodes texts and copies shards. The first shard determines the width of the tokens. */
+/* Opens the tokenizer. The tokens' width follows from its vocabulary if the first file is text, and
+ * from the header of the first file if that is a shard. */
 static int open_tokenizer(struct shard_file *s, const struct options *o, struct error *err)
 {
 	int rc = tokenizer_open(&s->tokenizer, o->tokenizer, err);

@@ -63,7 +63,7 @@ static void session_fini(struct training *s)
 	options_fini(&s->o);
 }
 
-/* Sets the options that --recipe replaces. */
+/* Sets the options that are part of the recipe of --recipe. */
 static int take_recipe(struct training *s, struct error *err)
 {
 	struct train_options *t = &s->o.train;

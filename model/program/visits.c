@@ -100,8 +100,8 @@ static void draw_unequal(struct rng *r, uint32_t n_stages, stage_set always, uin
 }
 
 /* Gives all stages equal exposure. The stages that may be skipped form a circle in random order.
- * The microbatches that skip stages, chosen in random order, go round this circle: each skips the
- * `skip` stages after those of the microbatch before it. */
+ * The microbatches that skip stages are chosen in random order. Each of them skips the next `skip`
+ * stages of the circle. */
 void visits_draw(const struct visit_rules *rules, uint32_t n_stages, uint32_t microbatches,
 		 uint64_t seed, uint64_t iteration, uint32_t *paths, uint32_t *lengths)
 {

@@ -36,9 +36,10 @@ uint32_t visit_rules_droppable(stage_set always, uint32_t n_stages);
  * not exist. */
 int visit_rules_check(const struct visit_rules *r, uint32_t n_stages, struct error *err);
 
-/* Returns the number of stages that a microbatch skips in an iteration (from 0) of `iterations`.
- * This is the number of the schedule's phase, or without a schedule `skip`, or 0 in the first and
- * last iterations. *share gets the percentage of the microbatches that skip this number. */
+/* Returns the number of stages that a microbatch skips in iteration `iteration` (from 0) of
+ * `iterations`. A schedule gives the number for each phase. Without a schedule, the number is 0 in
+ * the first and last iterations (whole_first, whole_last), and `skip` in the others. *share:
+ * percentage of the microbatches that skip this number. */
 uint32_t visits_skip(const struct visit_rules *r, uint64_t iteration, uint64_t iterations,
 		     uint32_t *share);
 

@@ -216,8 +216,8 @@ static void check(const struct model_config *c, uint32_t index, uint32_t batch,
 		assert_int_equal(stage_step(p.cpu, NULL, 0.5f, &h, t), 0);
 		assert_int_equal(backend_cuda.step(p.gpu, t == 1 ? g : NULL, 0.5f, &h, t), 0);
 	}
-	/* Where a gradient is only rounding noise, its sign may differ, and AdamW then steps in
-	 * another direction. */
+	/* In bf16 the weights are not compared. Where a gradient is only rounding noise, its sign
+	 * may differ, and AdamW then steps in another direction. */
 	if (!p.on_gpu.bf16)
 		same_array(&p, ARRAY_WEIGHTS, stage_weights(p.cpu));
 	same_array(&p, ARRAY_MOMENT1, stage_moment1(p.cpu));
@@ -388,7 +388,7 @@ TEST(repeated_passes_have_the_same_bits)
 
 	assert_int_equal(repeat_check(&config, &o, 4, &differing, &err), 0);
 	assert_int_equal(differing, 0);
-	flaky_products = 30; /* one run makes 14 products */
+	flaky_products = 30; /* wrong: product 30, in the third run of 14 products */
 	assert_int_equal(repeat_check(&config, &o, 4, &differing, &err), 0);
 	flaky_products = 0;
 	assert_int_equal(differing, 1);
@@ -452,7 +452,7 @@ static void free_results(struct results *r)
 	free(r->loss_grad);
 }
 
-/* Compares bits, and frees both. */
+/* Compares the bits of two results, and frees both. */
 static void same_bits(struct results a, struct results b)
 {
 	assert_memory_equal(a.out, b.out, a.activation * sizeof(float));
@@ -957,8 +957,8 @@ TEST(states_and_their_hashes_agree)
 	pair_fini(&q);
 }
 
-/* A standby copy arrives in pieces. With each piece its own weights are rounded to bf16, and no
- * others. A group of eight numbers at the border of two pieces is rounded with each of them. */
+/* A standby copy arrives in pieces. Each piece rounds only its own weights to bf16. A group of
+ * eight numbers at the border of two pieces is rounded with both pieces. */
 TEST(a_piece_of_a_state_rounds_its_own_weights)
 {
 	struct model_config c = config;
@@ -1001,7 +1001,7 @@ TEST(states_pass_through_small_pieces)
 	pair_init(&p, &config, 0, 1, 5);
 	s = p.gpu;
 	for (int i = 0; i < ARRAY_COUNT; i++)
-		s->host[i] = NULL; /* pair_init has asked for the weights */
+		s->host[i] = NULL; /* drops the copies that pair_init requested */
 	n = stage_parameters(p.cpu);
 	s->pieces.size = n / 3 + 1; /* the last piece is shorter */
 	g = calloc(n, sizeof(*g));
@@ -1138,8 +1138,8 @@ TEST(a_stage_needs_little_memory_of_the_machine)
 	device_free_bytes = UINT64_MAX;
 }
 
-/* A trainer keeps activations on the device, so its stages have none of the four buffers through
- * which an agent's activations cross the bus, neither on the device nor in pinned memory. */
+/* A trainer keeps activations on the device. Its stages therefore have none of the four buffers, on
+ * the device and in pinned memory, through which an agent's activations cross the bus. */
 TEST(a_trainer_has_no_buffers_for_copies)
 {
 	struct hyperparameters hyper = { .adamw = { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f } };

@@ -453,14 +453,14 @@ static bool is_within(const struct memory *m, const void *p)
 static bool fail_next, cannot_record;
 static bool compiles; /* imitates a card for which the driver must compile the program's code */
 static bool whole_rows; /* fails a product in bf16 whose rows are not aligned to 16 bytes */
-static bool in_turn; /* fails an allocation while this program does not have the turn */
+static bool in_turn; /* fails the test if a stage allocates without the turn (turn.h) */
 /* Imitates a driver that hangs: a wait does not end while this is true. */
 static atomic_bool hang_at_wait;
 static bool fail_at_wait; /* imitates a card that dies: queued work is lost from the next wait on */
 /* Products that are refused, as by cuBLAS: none, those of a recording, or all. */
 static enum { NO_PRODUCT, RECORDED_PRODUCTS, EVERY_PRODUCT } refused;
-/* Imitates a fault that only occurs now and then: one of this number of products is wrong; 0:
- * none. */
+/* Imitates a fault that only occurs now and then: every product whose number is a multiple of this
+ * is wrong; 0: none is. */
 static long flaky_products;
 /* Imitates a faulty card: products are wrong, and no failure is reported. */
 static bool wrong_products;
@@ -483,8 +483,8 @@ static atomic_bool fail_at_await; /* imitates a card that dies: waits for marks 
 /* True: copies on the streams of copies run as soon as possible. False: they run only when they are
  * waited for. */
 static bool copies_run_early;
-/* k > 0: the k-th order of two streams, or the k-th wait for a mark, is skipped, counted from now
- * on, as if the program lacked it. 0: none is. */
+/* k > 0: skips the k-th order of two streams, or the k-th wait for a mark, counted from now on, as
+ * if the program lacked this order or wait. 0: skips none. */
 static unsigned orders_to_omit, awaits_to_omit;
 /* Number of inputs that were copied while computations waited, and number of computations that ran
  * while an output waited to be copied. */
@@ -680,7 +680,7 @@ static int allocate_either(struct device *d, size_t size, bool pinned, void **ou
 {
 	int i = 0;
 
-	if (in_turn) { /* no other process may take memory meanwhile */
+	if (in_turn) { /* turn_begin must fail, because the stage has the turn */
 		int turn = turn_begin(0);
 
 		turn_end(turn);
@@ -782,8 +782,8 @@ static void append(struct device_graph *g, const struct op *o)
 	g->ops[g->n++] = *o;
 }
 
-/* Queues work on a stream. With copies_run_early, copies on the streams of copies run at once if
- * they can, otherwise only when another stream or the program waits for them. */
+/* Queues work on a stream. With copies_run_early, copies on the streams of copies run as soon as
+ * they can. Without it, these copies run only when another stream or the program waits for them. */
 static void queue_on(struct device *d, enum device_stream stream, const struct op *o)
 {
 	pthread_mutex_lock(&emulation);

@@ -231,7 +231,8 @@ static void check_swiglu(struct check *c)
 	again(c);
 }
 
-/* rounded: the logits have the type of their gradient, which overwrites them. */
+/* Checks the loss and the gradient of the logits. rounded: the logits have the type of their
+ * gradient, which overwrites them. */
 static void check_cross_entropy(struct check *c, bool rounded)
 {
 	size_t rows = c->s->rows, v = c->s->width;

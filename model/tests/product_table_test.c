@@ -65,7 +65,7 @@ TEST(a_product_has_the_algorithm_of_its_shape)
 	EXPECT_NONE(lda, 32);
 	EXPECT_NONE(ldb, 32);
 	EXPECT_NONE(ldc, 64);
-	/* The algorithm may read 16 bytes at a time. */
+	/* The algorithm may read 16 bytes at a time, so it must not be used for these addresses. */
 	EXPECT_NONE(a, memory + 8);
 	EXPECT_NONE(b, memory + 8);
 	EXPECT_NONE(c, memory + 8);

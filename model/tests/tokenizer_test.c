@@ -334,7 +334,7 @@ TEST(bytes_without_a_token_are_an_error)
 	json_object_del(json_object_get(json_object_get(json, "model"), "vocab"), "z");
 	assert_int_equal(open_json(&b, json, NULL), 0);
 	assert_int_equal(bpe_encode(b, "xz", 2, &tokens, &n), -EINVAL);
-	assert_int_equal(n, 1); /* the text is "z" */
+	assert_int_equal(n, 1); /* index of the "z" */
 	assert_int_equal(bpe_encode(b, "x\xff", 2, &tokens, &n), -EINVAL);
 	assert_int_equal(n, 1);
 	GIVES(b, "xy", 120, 121);

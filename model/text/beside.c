@@ -1,6 +1,6 @@
 /* Reads the files beside a tokenizer. Without these files, a tokenizer gives almost the right
- * tokens: <|im_end|> is cut into ten pieces, or a document begins with a token with which no
- * document began in the model's training. */
+ * tokens: <|im_end|> is cut into ten pieces, or a document begins with a token that began no
+ * document in the model's training. */
 #include "model/text/beside.h"
 
 #include <errno.h>
@@ -359,7 +359,8 @@ static void read_one(struct reader *r, const char *folder, const char *name,
 	json_decref(root);
 }
 
-/* Reads added_tokens_decoder before the other keys, because its tokens have numbers and flags. */
+/* Reads added_tokens_decoder before the other keys, because it gives numbers and flags to tokens
+ * that other keys may only name. */
 static void take_settings(struct reader *r, const char *name, json_t *root)
 {
 	static const char decoder[] = "added_tokens_decoder";

@@ -40,7 +40,7 @@ struct cached {
 
 /* A token of a word that is being merged, stored at the index of its first byte. */
 struct symbol {
-	int32_t id; /* token of the symbol; NONE: it was joined to the symbol before it */
+	int32_t id; /* token of the symbol; NONE: joined to the symbol before this one */
 	uint32_t before, after;
 };
 
@@ -75,7 +75,7 @@ struct output {
 	int32_t *tokens;
 	size_t n, room;
 	int rc; /* error code of the first failure */
-	const char *lacking; /* the byte without a token; NULL: normalisation has made it */
+	const char *lacking; /* the byte without a token; NULL: not in the text as given */
 };
 
 /* ---- tables ---- */

@@ -16,7 +16,7 @@ struct reader {
 	const char *path;
 	struct error *err;
 	int rc; /* error code of the first failure */
-	const struct beside *beside; /* settings from the files beside it; NULL: none */
+	const struct beside *beside; /* settings from files beside tokenizer.json; NULL: none */
 	struct bpe *bpe;
 	struct bpe_rules rules;
 	bool byte_level; /* a ByteLevel pre-tokenizer was found */
@@ -397,8 +397,10 @@ static void read_one_added(struct reader *r, const json_t *one, json_int_t id)
 		bpe_set_document(r->bpe, (int32_t)id);
 }
 
-/* The tokenizers package numbers added tokens itself, from the size of the vocabulary on, and
- * ignores other numbers with a warning. ids: receives the number of each token, by its content. */
+/* Adds the added tokens of this file and of files beside it. Refuses numbers other than those that
+ * the tokenizers package gives. The package counts from the size of the vocabulary on, and ignores
+ * other numbers with a warning. ids: receives the number and flags of each token, by its
+ * content. */
 static void read_added(struct reader *r, const json_t *vocab, const json_t *added, json_t *ids)
 {
 	json_int_t next = (json_int_t)json_object_size(vocab);
@@ -455,8 +457,7 @@ static int32_t number_of(const char *name, const json_t *ids)
 
 /* Decides which token begins a text: that of the post_processor, unless add_bos_token in a file
  * beside this one says otherwise. If the two contradict each other, a tokenizer of a class other
- * than LLaMA's is refused, because versions of the library disagree about it.
- */
+ * than LLaMA's is refused, because versions of the transformers library then choose differently. */
 static void choose_begin(struct reader *r, const json_t *ids)
 {
 	const struct beside *b = r->beside;
@@ -524,8 +525,8 @@ static void check_model(struct reader *r, json_t *model)
 		fail(r, -EINVAL, "model: expected a \"vocab\" and \"merges\"");
 }
 
-/* Reads every key of the file, in such an order that each function finds what it needs. r has the
- * first failure. */
+/* Reads every key of the file, in such an order that each function finds what it needs. r->rc has
+ * the first failure. */
 static void read_all(struct reader *r, json_t *root)
 {
 	static const char *const known[] = { "version",	      "truncation",    "padding",

@@ -18,7 +18,7 @@ enum {
 };
 
 struct characters {
-	uint8_t table[CODE_POINTS]; /* each code point's class, with the bit NEWER if it is set */
+	uint8_t table[CODE_POINTS]; /* each code point's class, with the bit NEWER if it is newer */
 };
 
 /* Short names of classes, for the table below. */

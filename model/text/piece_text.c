@@ -367,7 +367,7 @@ int piece_text_decode(struct piece_text *p, const int32_t *tokens, size_t n, cha
 			i += run;
 			continue;
 		}
-		/* Numbers without a token, between those of two tokens, have no text. */
+		/* A number between those of two tokens may have no token, and then has no text. */
 		if (p->extras[tokens[i]].content && !p->extras[tokens[i]].special)
 			rc = put_text(&out, p->extras[tokens[i]].content,
 				      strlen(p->extras[tokens[i]].content));

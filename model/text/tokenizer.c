@@ -16,7 +16,7 @@
 enum {
 	PATH = 4096,
 	MODEL_MOST = 128 << 20, /* limit of the bytes of a tokenizer's file */
-	/* Least number of bytes on each side of a cut whose tokens are compared. */
+	/* Least and largest number of bytes before a cut that are encoded to test the cut. */
 	CONTEXT_LEAST = 64,
 	CONTEXT_MOST = 1024,
 	SEAMS_TRIED = 256,

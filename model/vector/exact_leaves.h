@@ -1,9 +1,9 @@
 /* exact_leaves.h - digests of a hash's leaves (model/hash.h), with EXACT_LANES leaves computed side
- * by side: each lane of a vector has the word of another leaf. Included once by each exact_*.c.
+ * by side: each lane of a vector belongs to another leaf. Included once by each exact_*.c.
  *
- * A vector that is read from memory has consecutive words of one leaf. A square of such vectors,
- * one from each leaf, is therefore transposed: n rows of n words in log2(n) rounds, in each of
- * which row i is interleaved with row i + n/2.
+ * A vector that is read from memory has consecutive words of one leaf. The vectors are therefore
+ * transposed: n vectors, one from each leaf, form a square of n rows of n words. Each of log2(n)
+ * rounds interleaves row i with row i + n/2.
  */
 #include <string.h>
 

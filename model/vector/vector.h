@@ -34,9 +34,9 @@ struct vector_ops {
 	void (*norm_backward)(float *dx, float *dw, const float *dy, const float *x,
 			      const float *w, const float *rstd, size_t rows, size_t n);
 
-	/* Rotates pair (i, i + half) of each head of each row by the angle of the row's
-	 * position, (first + row) % period; angles: cosines then sines, (period, half) each.
-	 * sign -1 rotates back. Rows are `stride` floats apart. */
+	/* Rotates pair (i, i + half) of each head of each row by the angle of the row's position,
+	 * (first + row) % period. cosines, sines: (period, half). sign -1 rotates back. Rows are
+	 * `stride` floats apart. */
 	void (*rotate)(float *x, size_t stride, size_t rows, size_t heads, size_t half,
 		       const float *cosines, const float *sines, size_t first, size_t period,
 		       float sign);

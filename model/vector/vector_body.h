@@ -1,9 +1,9 @@
 /* vector_body.h - the operations of vector.h, included once by each vector_*.c.
  *
- * Reductions add into 16 lanes, whatever the instruction set, so that the order of their additions
- * does not depend on it. Vectors have the width of the instruction set's registers. GCC 12 passes
- * wider vectors through memory, and compares them lane by lane. With vectors of 16 lanes, training
- * a model of width 64 took twice the processor time on AVX2.
+ * Reductions add into 16 lanes with every instruction set, so that all sets add in the same order.
+ * Vectors have the width of the instruction set's registers. GCC 12 passes wider vectors through
+ * memory, and compares them lane by lane. With vectors of 16 lanes, training a model of width 64
+ * took twice the processor time on AVX2.
  */
 #include <math.h>
 #include <string.h>

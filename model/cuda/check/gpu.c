@@ -252,7 +252,8 @@ static void choose_sizes(struct stage_options *o, const struct model_config *c, 
 	o->batch = o->sequence < TOKENS ? TOKENS / o->sequence : 1;
 }
 
-/* To load the card during this check, run two of these programs at once. */
+/* Checks that repeated passes give the same bits. To load the card during this check, run two of
+ * these programs at once. */
 static void check_repeats(unsigned times)
 {
 	for (size_t i = 0; i < PRESETS && times > 0; i++) {
@@ -325,8 +326,8 @@ static void announce(const char *preset, const char *what)
 	fflush(stdout);
 }
 
-/* tokens, targets: (MICROBATCHES, n), drawn before the timing begins, so that the card does not
- * wait for them. */
+/* Makes one step. tokens, targets: (MICROBATCHES, n), drawn before the timing begins, so that the
+ * card does not wait for them. */
 static int time_step(struct trainer *t, const struct model_config *c, size_t n,
 		     const int32_t *tokens, const int32_t *targets, uint64_t number)
 {
@@ -388,7 +389,7 @@ struct choice {
 	double seconds;
 };
 
-/* If seconds is 0, runs two steps and does not run PyTorch. */
+/* Measures one preset. If choice->seconds is 0, runs two steps and does not run PyTorch. */
 static int bench_preset(const char *name, const struct choice *choice)
 {
 	struct stage_options o = { .seed = 1,
