@@ -5,10 +5,10 @@
 #
 # The instances in schedule/tests/data give whole delays in fp32, without saying which part of a
 # delay the bytes take. The script replaces the delays by the links of deploy/regions.json between
-# the same places. It first checks that a plan takes the same time with the delays that these links
-# cause. Then it plans with the links, so that activations also wait for one another. Nodes are
-# placed freely, and sums overlap. For each format the script prints total_s of DT-FM's plan and of
-# ours, which skips a third of the stages (a quarter in geo18_s4).
+# the same places. It first checks that a plan takes the same time with the given delays and with
+# delays computed from these links. Then it plans with the links, so that activations also wait for
+# one another. Nodes are placed freely, and sums overlap. For each format the script prints total_s
+# of DT-FM's plan and of ours, which skips a third of the stages (a quarter in geo18_s4).
 set -eu -o pipefail
 build=${BUILD:-build}
 here=$(dirname "$0")/..
@@ -16,7 +16,8 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 [ $# -gt 0 ] || set -- --threads 1 --evaluations 500000
 
-# Prints the instance with links, or with the delays of links: by_links FILE ACTIVATION-BYTES [delays]
+# Prints the instance of FILE with links in place of its delays, or with delays computed from the links:
+# by_links FILE ACTIVATION-BYTES [delays]
 by_links() {
 	sed 's/, "delay_s".*//' "$1"
 	grep -o '"location": "[^"]*"' "$1" | awk -F'"' -v bytes="$2" -v delays="${3:-}" '

@@ -77,7 +77,7 @@ static int measure(struct session *s, struct trainer *t, double seconds, struct 
 	return 0;
 }
 
-/* type: "float32" or "bfloat16". */
+/* Runs bench/model_torch.py with the session's shapes. type: "float32" or "bfloat16". */
 static int measure_torch(const struct session *s, unsigned threads, double seconds,
 			 const char *type, struct speed *out)
 {

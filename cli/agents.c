@@ -229,9 +229,9 @@ static int64_t notice_us(char **argv)
 }
 
 /* Waits until no agent runs. The first signal to this process is passed on to the agents; a second
- * one kills them. Agents that do not end in END_US after the first signal are killed too; after
- * SIGTERM they have drains_us more. is_ending: the agents have had their first signal. Returns the
- * highest exit status. */
+ * one kills them. The agents must end within END_US after the first signal, or END_US + drains_us
+ * after SIGTERM; otherwise they are killed. is_ending: the agents have already received their first
+ * signal. Returns the highest exit status. */
 static int wait_for_all(struct child *agents, size_t n, const sigset_t *set, int64_t drains_us,
 			bool is_ending)
 {

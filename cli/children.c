@@ -38,7 +38,7 @@ static void run_as_child(const struct child *c, const struct child_start *how, p
 
 	if (!how->terminal) {
 		setpgid(0, 0);
-		/* A child's writes to a terminal must not stop it. */
+		/* A child in the background may write to the terminal without being stopped. */
 		signal(SIGTTOU, SIG_IGN);
 		if (null >= 0)
 			dup2(null, STDIN_FILENO);

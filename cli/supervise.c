@@ -353,9 +353,10 @@ static void stop(struct supervisor *p)
 	child_signal(&p->processes->console, SIGCONT);
 }
 
-/* Handles SIGTSTP. If there is a console, stops only the console: this process stops after it
- * (stop_after_console). A terminal has sent its signal to the console too. A second signal, during
- * the console's handler, would stop the console again after fg. */
+/* Handles SIGTSTP. Without a console, stops this process. Otherwise the console must stop first,
+ * and this process follows (stop_after_console). If the signal came from the terminal, the console
+ * has received it too. A second signal, during the console's handler, would stop the console again
+ * after fg. */
 static void request_stop(struct supervisor *p, bool is_from_terminal)
 {
 	if (p->processes->console.pid == 0)
@@ -436,8 +437,8 @@ static int block_signals(struct supervisor *p, struct error *err)
 	sigaddset(&set, SIGCHLD);
 	if (!signals_ignored(SIGTSTP))
 		sigaddset(&set, SIGTSTP);
-	/* Without this, restoring the terminal's settings would stop a process in the
-	 * background. */
+	/* While SIGTTOU is blocked, a process in the background can restore the terminal's
+	 * settings. Otherwise the signal would stop it. */
 	sigaddset(&set, SIGTTOU);
 	sigprocmask(SIG_BLOCK, &set, &p->old_mask);
 	sigdelset(&set, SIGTTOU);

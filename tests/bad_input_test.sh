@@ -327,7 +327,7 @@ expect 1 'own2/plans: Not a directory' "${controller[@]}" --run-dir "$dir/own2"
 rm "$dir/own2/plans"
 expect 1 'no agent' "${controller[@]}" --run-dir "$dir/own2"
 
-# ---- too few open files: without a check at the start, agents would dial a controller that can accept nobody
+# ---- too few open files: without a check at the start, agents would dial a controller that can accept no connection
 few=(bash -c 'ulimit -n 48 && exec "$@"' few)
 # The controller needs files for 6 peers, an agent for 8 at least. The test accepts the message of either.
 expect 1 'too few open files .* [68] peers: raise the limit .ulimit -n. to' "${few[@]}" "${small[@]}" --run-dir "$dir/few"

@@ -27,8 +27,8 @@ grep '"line":11,' "$dir/out" | grep -q '"answer":0,.*"chosen_per_token":1,"losse
 tail -n 1 "$dir/out" | grep -q '"questions":10,"chance":0.333333,.*"accuracy_per_token":0.800000,"low_per_token":0.490162,"high_per_token":0.943318}' ||
 	die "$(tail -n 1 "$dir/out")"
 
-# The loss of a choice must be the sum of two losses: that of its first part, and that of its second part after the
-# first.
+# The loss of a choice must be the sum of two losses: the loss of its first part, and the loss of its second part in the
+# context of the first.
 cat >"$dir/chain.jsonl" <<'END'
 {"context": "low", "choices": [" lower", " lo"], "answer": 0}
 {"context": "low lo", "choices": ["wer", "x"], "answer": 0}

@@ -18,7 +18,7 @@ see 40 'LIVE .*nodes 8/8'
 see 40 'it[0-9]+ predicted'
 see 20 'now [1-9][0-9]\.[0-9] of [0-9.]+s' # in plan seconds, like the other times
 
-# Other stages are described before they are ordered.
+# Before the operator orders other stages, the console shows a preview of them.
 type ':cut 2,4,4,2'
 see 20 'layers 3,3,3,3 -> 2,4,4,2'
 see 2 'iteration +[0-9.]+ -> [0-9.]+ s'

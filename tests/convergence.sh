@@ -10,10 +10,9 @@
 #   M6, L6     six stages of two layers; Debian's fortunes
 #   deep       six stages of two layers; Python sources from Debian's packages
 #
-# RUNS lists the runs. After a run's name may follow @ITERATIONS, then :LEARNING-RATE:WARMUP:SCHEDULE or the first of
-# these. The learning rate rises for WARMUP iterations (default 20). Then it follows SCHEDULE: cosine (default), linear,
-# wsd or wsd-sqrt. The last two take the length of the decay as a share or number of iterations, as in wsd=0.35. The
-# runs:
+# RUNS lists the runs as NAME[@ITERATIONS][:LEARNING-RATE[:WARMUP[:SCHEDULE]]]. The learning rate rises for WARMUP
+# iterations (default 20). Then it follows SCHEDULE: cosine (default), linear, wsd or wsd-sqrt. The last two take the
+# length of the decay as a share or number of iterations, as in wsd=0.35. The names:
 #
 #   full                   no stage is skipped
 #   shallow                a model with a third of the layers

@@ -11,7 +11,7 @@
 #
 # The script prints two shares of right answers with their 95% intervals. "loss" takes the choice with the lowest loss
 # after the context; this depends more on how common a text is than on the context. "gain" takes the choice whose loss
-# the context lowers most (acc_mutual_info in lm_eval). The loss without the context is that after an "x".
+# the context lowers most (acc_mutual_info in lm_eval). The loss without the context is measured after an "x" instead.
 #
 # By default the texts are Debian's fortunes, of which every fifth is held out. The variables SEEDS ("1"), RUNS ("full
 # speed robust"), ITERATIONS (1200) and TRAIN change the training.

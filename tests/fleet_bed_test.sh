@@ -9,9 +9,10 @@
 #   right   the router forwards another port, which the file of hosts gives as `advertise`
 #   old     a Debian 11 system, with its libraries, sshd and systemd. A demo of the bundle runs there first
 #
-# `up` starts all six, and the run trains with those that can be reached. doctor names the closed port and its side. Once
-# the port is open, that machine is a spare, and takes a killed node's place in the next iteration. An agent drains at
-# SIGTERM, nothing runs again, and verify agrees. `down` leaves no process and no file but the run.
+# `up` starts all six, and the run trains with those that can be reached. doctor names the closed port and the machine
+# that must open it. Once the port is open, that machine is a spare, and takes a killed node's place in the next
+# iteration. An agent drains at SIGTERM, no task runs again, and verify agrees. `down` leaves no process and no file but
+# the run.
 #
 #     DEBIAN11=1 tests/fleet_bed_test.sh
 #
@@ -91,9 +92,9 @@ END
 undo+=('hub "$bin/skippipe" fleet down fleet.txt')
 machines_wait
 
-# ---- up. The limit of silence is long, because busy cores may delay heartbeats and no node must be declared dead. The only
-# node of stage 0 has nine of twelve layers, so its microbatches never meet in a later stage, and a second node there
-# shortens no iteration.
+# ---- up. The limit of silence is long, because busy cores may delay heartbeats and no node must be declared dead. The
+# only node of stage 0 has nine of twelve layers. Its microbatches therefore follow so slowly that they never meet in a
+# later stage, and a second node in a later stage shortens no iteration.
 begin=$(date +%s.%N)
 fleet up 0 up fleet.txt "${bundle[@]}" -- --agents 5..6 --stages 1,1,2,2 --cut 9,1,1,1 --skip 0 --model tiny --corpus text.txt --iterations 100000 \
 	--checkpoint-every 2 --format jsonl --silence-ms 10000
@@ -143,11 +144,11 @@ node_events "$spare" | tail -n 1 | grep -q '"why":"spare: ' || echo "fire is no 
 more 2
 agent_pid_of() { sed 's/ .*//' "$dir/home/$1"/.skippipe/fleet/*/"agent-$1"/pid; }
 newest() { grep '"event":"commit"' "$log" | field n | tail -n 1; }
-computes() { # computes NODE ITERATION: the number of tasks of the node that count, by the record
+computes() { # computes NODE ITERATION: prints how many tasks of the node count in the iteration, from the record
 	sqlite3 -cmd '.timeout 10000' "$dir/home/hub/run/run.db" "SELECT count(*) FROM task WHERE node = $1 AND iteration = $2 AND counted"
 }
 stage_of() { node_events "$(node_of "$1")" | tail -n 1 | field stage; }
-of_stage() { # of_stage STAGE: the names of its live nodes without fire, the system of Debian 11 last
+of_stage() { # of_stage STAGE: prints the names of the stage's live nodes except fire; `old` comes last
 	local n
 	for n in plain mapped left right old; do
 		[ "$(state_of "$(node_of "$n")") $(stage_of "$n")" = "live $1" ] && echo "$n"
@@ -166,10 +167,10 @@ more 3
 	die "fire does not compute in it$next, the iteration after that in which $victim was killed"
 echo "$victim was killed in it$((next - 1)): fire computes $(computes "$spare" $next) tasks of it$next"
 
-# ---- an agent has notice
+# ---- an agent drains at SIGTERM
 begun=$(($(wc -l <"$log") + 1))
 since() { tail -n "+$begun" "$log"; }
-leaver=$(of_stage $((5 - $(stage_of fire))) | head -n 1) # of the stage with two nodes
+leaver=$(of_stage $((5 - $(stage_of fire))) | head -n 1) # a node of the other stage that has two nodes
 on_machine "$leaver" kill -TERM "$(agent_pid_of "$leaver")" || die "the agent of $leaver is not there"
 until_state "$leaver" left 60
 more 3

@@ -33,7 +33,7 @@ done
 begin() { # begin MODE
 	local i address format=q6
 	at=$dir/$1 agents=()
-	[ "$1" != numbers ] || format=fp32 # encoded sums are checked only when a slice is complete
+	[ "$1" != numbers ] || format=fp32 # a sum in fp32 is checked at once, an encoded one when its slice is complete
 	mkdir "$at"
 	cp "$dir/admitted" "$at/admitted"
 	"$bin/skippipe" controller --run-dir "$at/run" --key "$dir/controller.key" --admitted "$at/admitted" \

@@ -81,8 +81,8 @@ kill -TERM $model 2>/dev/null || : # the process may have ended already
 end_model twice 130
 [ -s "$dir/twice/manifest.json" ] || die "a repeated signal lost the checkpoint"
 
-# If an iteration takes too long after the first signal, a later signal ends it. The signal must come during an
-# iteration: before the first iteration, it would end the training in order. Then the test is repeated.
+# If an iteration takes too long after the first signal, a later signal ends it. The first signal must come during an
+# iteration. If it comes earlier, the training ends in order, and the test is repeated.
 for _ in 1 2 3 4 5; do
 	begin_model late "${endless[@]}" --microbatches 1000000 --out "$dir/late"
 	sleep 0.3

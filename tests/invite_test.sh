@@ -19,7 +19,7 @@ start() { # start OPTION...: starts the controller
 address=ipc://$dir/c
 admitted() { grep -cE "^[0-9a-f]{64} $1 " "$list"; } # admitted ROLE
 token() { "$sk" invite --address "$address" "$@" 2>>"$dir/invite.err" || die "invite $*"; }
-as=() # a program that runs the agent
+as=() # words in front of the agent's command line, such as unshare
 agent() { # agent NAME OPTION...: starts an agent with a key of its own
 	"${as[@]}" "$sk" agent --key "$dir/$1.key" --listen tcp://127.0.0.1:0 "${@:2}" >>"$dir/$1.out" 2>>"$dir/$1.err" &
 	pid=$!

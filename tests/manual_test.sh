@@ -18,7 +18,8 @@ COMP_WORDS=(skippipe veri) COMP_CWORD=1
 _skippipe
 [ "${COMPREPLY[*]}" = verify ] || die "veri completes to ${COMPREPLY[*]}"
 
-# completes WORDS REGEX: bash completes the words to this text. A number behind it tells the cases apart.
+# completes WORDS REGEX: bash completes the words to a text that matches. Each call also types its own number behind the
+# text, so that it cannot take the output of an earlier call for its own.
 n=0
 completes() {
 	tm send-keys C-l "skippipe $1" Tab $((n += 1))

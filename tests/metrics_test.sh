@@ -54,7 +54,7 @@ until_status 1 '1 node is dead: n04' "$run"
 scrape /metrics | grep -q '^skippipe_node_up{node="n04"} 0' || die "the dead node is up"
 wait_text "$run/heard" '^n04 n04 S' $demo 60
 
-# Stopped, because the supervisor would start another controller.
+# Stops the supervisor, which would otherwise start another controller.
 kill -STOP $demo
 kill -KILL "$(sed -n 's/.*controller started, process \([0-9]*\)$/\1/p' "$run/log/demo.log")" || die "no controller to kill"
 until_status 2 'no controller runs' "$run"

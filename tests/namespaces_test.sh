@@ -59,8 +59,8 @@ if [ -x "$bin/skippipe-console" ]; then
 	started+=($console)
 fi
 
-# A link is down for three seconds, first the controller's and later the agents'. Nodes that need the ones behind it
-# wait, and continue when the link is back.
+# A link is down for three seconds, first the controller's and later the agents'. Nodes that need a node behind this
+# link wait, and continue when the link is back.
 cut() { # cut ITERATION DOWN... : brings a link down and up again
 	local n=$1
 	shift

@@ -156,6 +156,6 @@ wait $controller || die "after a full disk the run ends with status $?"
 awk -v full="$full" -v room="$room" '!waits && index($0, full) { waits = 1; n = 0 } index($0, room) { waits = 0 }
 	waits && /"event":"commit"/ && ++n > 1 { exit 1 }' "$dir/events" || die "the run went on while it waited"
 [ -e "$dir/small/run/run.reserve" ] && die "what was held back is left"
-check_verify "$dir/small/run" 3 # plans may not use a node that other programs slow down
+check_verify "$dir/small/run" 3 # a plan may leave out a node that other programs slow down
 [ "$(field committed <"$dir/verify.json")" = "$(count "$dir/events" commit)" ] || die "commits are missing after the full disk"
 exit 0

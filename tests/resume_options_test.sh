@@ -37,7 +37,7 @@ check_gone "$run"
 
 resume=("$bin/skippipe" controller --resume "$run" --key "$run/keys/controller.key" --admitted "$run/keys/admitted")
 expect 2 '--seed: a resumed run keeps' "${resume[@]}" --iterations 20 --seed 3
-# The log names the options that were changed now. All other options are those from the beginning.
+# The log names the options that this resume changes. All other options stay as they were at the first start.
 "${resume[@]}" --iterations 20 --gather-s 9 >/dev/null 2>"$dir/again.err" &
 again=$!
 started+=($again)

@@ -62,7 +62,7 @@ done
 refuses "--microbatches 29: $plan has 30" train $shape --plan "$plan" --microbatches 29
 stages_of() { sqlite3 :memory: "SELECT json_extract(readfile('$plan'), '\$.assignment[$1][0]')"; }
 one=$(stages_of 1) two=$(stages_of 2) three=$(stages_of 3)
-edit() { # edit NAME N PATH: copies the plan with another path, from their data node on, for its first N microbatches
+edit() { # edit NAME N PATH: copies the plan to NAME.json; its first N microbatches go from their data node to PATH
 	local m paths=
 	for ((m = 0; m < $2; m++)); do
 		paths+=", '\$.microbatches[$m].path', json('[' || json_extract(plan, '\$.microbatches[$m].path[0]') || ',$3]')"

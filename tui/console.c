@@ -259,8 +259,8 @@ static void click_cell(struct console *c, int x, int y)
 		ui_select(&c->ui, c->state, (uint16_t)node);
 }
 
-/* Tells the operator that the console may take the next keys for the rest of a terminal's report,
- * and which key ends this. */
+/* Tells the operator that the end of a terminal's report is missing, so that the console may take
+ * the next keys for it. Names the key to press. */
 static void say_unfinished(struct console *c, uint32_t key)
 {
 	char name[16];

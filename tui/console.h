@@ -38,7 +38,7 @@ struct console {
 	bool refused;
 	struct history *history;
 	size_t applied;    /* number of messages of the history that are applied to the state */
-	int64_t cursor_us; /* time at which a frozen screen stands, on the history's clock */
+	int64_t cursor_us; /* time that a frozen screen shows, on the history's clock */
 	/* Messages were dropped, because the history was full while the screen was frozen. */
 	bool missed;
 	/* (OTHER_RUNS) readers of the runs in ui.others; NULL: the run is completely read. */

@@ -34,8 +34,8 @@ static int lock_file(const struct fleet_options *o, struct error *err)
 	return error_set(err, -EBUSY, "%s: another skippipe fleet works on it", o->file);
 }
 
-/* Checks that no host of FILE has the name of another machine of the last `up`. `up` fails in this
- * case. The other commands use the machine of the last `up`, because its agent still runs there. */
+/* Handles hosts of FILE whose name belonged to another machine at the last `up`. For such a host,
+ * `up` fails. The other commands use the former machine, because its agent still runs there. */
 static int keep_machines(struct fleet *f, struct error *err)
 {
 	for (size_t i = 0; i < f->hosts.n; i++) {

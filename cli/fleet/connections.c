@@ -30,7 +30,7 @@ int connections_open(struct connections *c, struct error *err)
 
 	if (rc != 0)
 		return rc;
-	/* ssh splits and expands the values of its options. */
+	/* ssh would split or expand such a path, because it is a part of ssh's options. */
 	if (strpbrk(c->folder, " \t\r\n\"'\\%$"))
 		return error_set(err, -EINVAL,
 				 "TMPDIR=%s: ssh cannot use a folder with spaces, quotes, \\, %% "
@@ -46,8 +46,8 @@ void connections_add_ssh(const struct connections *c, const struct host *host, s
 	args_add(a, "-T");
 	args_addf(a, "-F%s/.config", c->folder);
 	args_add(a, "-oBatchMode=yes");
-	/* Settings of the user's configuration that are for interactive sessions: ssh refuses a
-	 * command beside RemoteCommand, and two connections cannot forward the same port. */
+	/* Overrides settings that users make for interactive sessions: ssh refuses a command beside
+	 * RemoteCommand, and two connections cannot forward the same port. */
 	args_add(a, "-oRemoteCommand=none");
 	args_add(a, "-oClearAllForwardings=yes");
 	args_add(a, "-oControlMaster=auto");

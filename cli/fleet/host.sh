@@ -1,25 +1,27 @@
-# Runs on each host of a fleet, and where the controller runs: sh -c THIS fleet VERB ID VERSION PROGRAM [WORD...]
+# Runs on each host of a fleet and on the machine of the controller: sh -c THIS fleet VERB ID VERSION PROGRAM [WORD...]
 #
-# ID is the folder of the process below ~/.skippipe/fleet. PROGRAM is the path of skippipe; "": one of VERSION is looked for.
-# The first line is "@ here"; what the login shell has written ends before it. Answers are lines "@ KEY VALUE"; other lines
-# are what programs said.
+# ID is the folder of the process below ~/.skippipe/fleet. PROGRAM is the path of skippipe; "": the script searches for
+# a skippipe of VERSION. The first line of output is "@ here"; the login shell may have written lines before it. Answers
+# are lines "@ KEY VALUE". All other lines come from programs.
 #
-#   check            what the host is and has
+#   check            reports the processor, the system, the free disk, the installed skippipe, and the running process
 #   install STAMP    unpacks the bundle on standard input
-#   start WORD...    runs skippipe with these words, detached; the token is on standard input
-#   state [RUN [N]]  whether the process runs, which nodes it has behind the first N bytes of its log, the last line of the
-#                    log, and whether RUN has a record
-#   logs N           the last N lines of the log; follow: then the lines that come, until standard input ends
-#   doctor WORD...   counts the GPUs, and runs skippipe doctor, if there is one
-#   run WORD...      runs skippipe and waits
-#   forget ID... -- NAME... revokes these invitations, and expels the agents of these names
-#   stop S [purge]   ends the process, after S seconds with SIGKILL, and removes its folder and, unless it is used, the bundle
+#   start FOLDER WORD...  runs skippipe with these words in the folder, detached; the token is on standard input
+#   state [RUN [N]]  reports if the process runs, its nodes (from the log after the first N bytes), the last line of the
+#                    log, and if the folder RUN has a record
+#   logs N           prints the last N lines of the log
+#   follow N         prints the last N lines of the log, and then new lines until standard input ends
+#   doctor WORD...   counts the GPUs, and runs skippipe doctor if this version has it
+#   run WORD...      runs skippipe and waits for its end
+#   forget ID... -- NAME...  revokes these invitations, and expels the agents with these names
+#   stop S [purge]   ends the process, by SIGKILL after S seconds, and removes its folder; purge: also removes the
+#                    bundle, unless another fleet uses it
 set -u
 mask=$(umask)
 umask 077
 verb=$1 id=$2 version=$3 program=$4
 shift 4
-exec 2>&1 # in one pipe lines stay whole and in their order; ssh has two
+exec 2>&1 # in one pipe, lines stay whole and in order; ssh would use two pipes
 printf "\n@ here\n"
 cd "$HOME" || exit 1
 root=$HOME/.skippipe
@@ -27,7 +29,7 @@ dir=$root/fleet/$id
 say() { printf "@ %s %s\n" "$1" "${2-}"; }
 fail() { say failed "$1"; exit 1; }
 
-# Sets program to skippipe of the version, in PATH or of a bundle.
+# Sets program to a skippipe of this version, in PATH or in the bundle. Fails if there is none.
 find_program() {
 	[ -z "$program" ] || return 0
 	for program in "$(command -v skippipe)" "$root/$version/bin/skippipe"; do
@@ -37,7 +39,7 @@ find_program() {
 	return 1
 }
 
-# Says how many GPUs the agent finds.
+# Reports how many GPUs the agent can use.
 say_gpus() { say gpus "$("$program" agent --devices 2>/dev/null | grep -c "^cuda:")"; }
 
 # Prints when a living process began, in ticks since the boot.
@@ -48,14 +50,15 @@ began() { # began PID
 	echo "$1"
 }
 
-# Sets pid if the recorded process lives: one of this number that began at the same time, since the same boot.
+# Returns true and sets pid if the recorded process is alive. Another process with the same id does not count: the time
+# of its start, or the boot, differs from the recorded one.
 running() {
 	pid= start= boot=
 	read -r pid start boot 2>/dev/null <"$dir/pid" || return 1
 	[ "$(began "$pid")" = "$start" ] && [ "$boot" = "$(cat /proc/sys/kernel/random/boot_id)" ]
 }
 
-# Prints the processes that have the mark of this folder in their environment: the recorded one, and those it started.
+# Prints the processes with the mark of this folder in their environment: the recorded process, and those it started.
 marked() {
 	for file in $(grep -lsF "SKIPPIPE_FLEET=$id:" /proc/[0-9]*/environ 2>/dev/null); do
 		p=${file#/proc/}
@@ -64,7 +67,7 @@ marked() {
 	done
 }
 
-# True if a unit of this user goes on without a session.
+# Returns true if systemd keeps the units of this user running when no session is open.
 lingers() {
 	command -v systemd-run >/dev/null && command -v loginctl >/dev/null || return 1
 	export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-/run/user/$(id -u)}"
@@ -72,7 +75,7 @@ lingers() {
 		systemctl --user show-environment >/dev/null 2>&1
 }
 
-# Writes the script that becomes the process. It records itself before, so no process is unknown.
+# Writes a script that records its own process and then becomes skippipe. Thus no skippipe runs unrecorded.
 write_runner() {
 	cat >"$dir/run" <<\END
 set -u
@@ -141,7 +144,7 @@ stop() { # stop SECONDS
 		kill -TERM "$pid" 2>/dev/null
 	fi
 	gone "$1" && return 0
-	# The recorded process, and what it left.
+	# Kills the recorded process, and processes that it has left.
 	running && kill -KILL "$pid" 2>/dev/null
 	for p in $(marked); do kill -KILL "$p" 2>/dev/null; done
 	say killed
@@ -170,7 +173,7 @@ install)
 		rm -rf "$part"
 		fail "the bundle cannot be unpacked${why:+: $(echo "$why" | grep -m 1 .)}"
 	}
-	# The loader may print warnings first, as about a library of LD_PRELOAD.
+	# The loader may print warnings first, for example about a missing library in LD_PRELOAD.
 	got=$("$part/skippipe-$version/bin/skippipe" --version 2>&1 | tail -n 1)
 	case $got in *"Permission denied") got="$got; its file system may be mounted noexec" ;; esac
 	[ "$got" = "skippipe $version" ] || { rm -rf "$part"; fail "the bundle does not run here: $got"; }
@@ -203,7 +206,7 @@ state)
 	;;
 logs)
 	[ -e "$dir/log" ] || exit 0
-	tail -n "$1" "$dir/log" | tail -c 1000000 # more than 1 MiB would be refused
+	tail -n "$1" "$dir/log" | tail -c 1000000 # a fleet command reads 1 MiB of output at most
 	;;
 follow)
 	[ -e "$dir/log" ] || fail "there is no log"
@@ -216,7 +219,7 @@ forget)
 	find_program || fail "skippipe $version is not here, so nothing was revoked"
 	while [ "$1" != -- ]; do
 		why=$("$program" invite --revoke "$1" 2>&1) || case $why in
-		*"there is no invitation"*) ;; # it is not listed any more
+		*"there is no invitation"*) ;; # the invitation is not listed any more
 		*) fail "invitation $1 was not revoked: $why" ;;
 		esac
 		shift

@@ -114,8 +114,8 @@ static void make_command(const struct remote *r, const struct remote_job *job, s
 	args_free(&script);
 }
 
-/* Starts a command. Its own process group keeps Ctrl-C from it, so that this program can end it in
- * order. `in` and `out` are the command's ends of the pipes. */
+/* Starts a command in a process group of its own. Ctrl-C therefore does not reach the command, and
+ * this program can end it in order. `in` and `out` are the command's ends of the pipes. */
 static int spawn_command(pid_t *pid, const struct args *command, int in, int out)
 {
 	posix_spawn_file_actions_t actions;

@@ -53,8 +53,8 @@ static int choose_run_dir(const struct fleet *f, char out[RECORD_PATH], struct e
 	return 0;
 }
 
-/* Records the hosts of this `up` and of the last one before any process starts, so that a later
- * `down` reaches them even if this `up` is killed. A host that failed is not recorded; `down` need
+/* Records the hosts of this `up` and of the last `up` before any process starts. A later `down`
+ * then reaches them even if this `up` is killed. A host that failed is not recorded; `down` need
  * not reach it. */
 static int record_fleet(struct up *u, struct error *err)
 {

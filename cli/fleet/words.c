@@ -13,8 +13,8 @@
 #include "base/alloc.h"
 
 enum {
-	/* A part of the encoded line is full at this size. Its last escape may end after it. The
-	 * csh of BSD refuses a word of more than 8,188 bytes. */
+	/* A part of the encoded line is full at this size; its last escape may exceed it. The csh
+	 * of BSD refuses a word of more than 8,188 bytes. */
 	PART = 900,
 	ESCAPE = 5 /* size of an escape */
 };
@@ -47,8 +47,8 @@ static void encode_byte(struct line *out, char byte)
 					   (unsigned)(unsigned char)byte);
 }
 
-/* Encodes a word in single quotes. A single quote in the word ends the quotes, follows with a
- * backslash before it, and opens them again: '\''. */
+/* Encodes a word in single quotes. A single quote inside the word becomes '\'': the end of the
+ * quoted text, an escaped quote, and the start of the next quoted text. */
 static void encode_word(struct line *out, const char *word)
 {
 	encode_byte(out, '\'');

@@ -1,6 +1,6 @@
-/* Tests that the script runs on hosts whatever their login shells write, that few connections log
- * in at a time, that the user's settings for interactive sessions have no effect, and that a
- * failure has its reason. A program replaces ssh. */
+/* Tests remote_run with a program in place of ssh. The script runs whatever the hosts' login shells
+ * write. Few connections log in at a time. The user's settings for interactive sessions have no
+ * effect. A failure is reported with its reason. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +16,10 @@ enum { HOSTS = 24, LOGINS = 8, LIMIT_US = 60000000 };
 
 static char folder[64];
 
-/* Puts a program `ssh` before PATH. It counts how many of it log in at the same time, without those
- * older than 5 s. remote_run counts a login for 10 s; the program may begin up to 5 s late on a
- * busy machine. Then it does what `login` says with the line for the login shell, $line. */
+/* Puts a program named ssh first in PATH. Each of its processes writes to the file `counts` how
+ * many of them log in at that time. A process counts for 5 s only: remote_run counts a login for
+ * 10 s, and on a busy machine a process may begin up to 5 s late. Then the program executes
+ * `login`, a text for the shell, in which $line is the line for the host's login shell. */
 static void replace_ssh(const char *login)
 {
 	char path[96], text[1024];
@@ -57,7 +58,7 @@ static void ignore_line(void *owner, struct remote_job *job, const char *key, co
 	(void)value;
 }
 
-/* Asks n hosts what they are. Returns how many have answered. */
+/* Runs the script's verb `check` on n hosts. Returns how many have answered that they run Linux. */
 static int ask(struct remote_job *jobs, int n)
 {
 	static struct host hosts[HOSTS];
@@ -143,7 +144,7 @@ TEST(a_host_that_runs_no_commands_has_failed)
 	file_remove_folder(folder);
 }
 
-/* Checks the reason of a host's failure, where ssh prints the text and ends with the status. */
+/* Checks the reported reason if the host's ssh prints `text` and ends with the exit status. */
 static void check_reason(const char *text, int status, const char *why)
 {
 	struct remote_job job;
@@ -227,7 +228,7 @@ TEST(a_bundle_is_installed_or_the_reason_is_given)
 {
 	char why[REMOTE_LINE];
 
-	/* as the loader does for a library of LD_PRELOAD that is missing */
+	/* The loader prints such a line if a library in LD_PRELOAD is missing. This is no error. */
 	install("echo ERROR: ld.so: ignored. >&2; echo skippipe 0", why);
 	assert_string_equal(why, "");
 	install("echo skippipe 1", why);

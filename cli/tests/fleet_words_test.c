@@ -92,8 +92,8 @@ TEST(the_script_runs_from_words_that_no_shell_refuses)
 	free(line);
 }
 
-/* An escape has five bytes. With five lengths of the text before the escapes, a part of the line is
- * full at each byte of an escape. */
+/* An escape has five bytes. The text before the escapes gets five different lengths, so that a part
+ * of the line becomes full at each byte of an escape. */
 TEST(a_long_word_arrives_whole)
 {
 	static char word[2000];

@@ -1,8 +1,8 @@
 /* The bound, computed in parts as time allows.
  *
- * The parts come in this order: each data node alone, those that finish latest first, without data
- * nodes like one that has been examined; each stage alone; and the coverage bound, which has
- * several steps. Each part can only raise the bound, so the bound is valid after any part. */
+ * First comes each data node alone, the one that finishes latest first; a data node like an
+ * examined one is skipped. Then comes each stage alone, and then the coverage bound, in several
+ * steps. Each part can only raise the bound, so the bound is valid after any part. */
 #include "schedule/bound/bound.h"
 
 #include <math.h>
@@ -15,14 +15,14 @@
 #include "schedule/bound/single_machine.h"
 #include "schedule/bound/shortest_paths.h"
 
-/* Limit of the partial schedules compared for one data node (single_machine.h). */
+/* Limit of the partial schedules with equal numbers of F, L and B done (most_states of
+ * single_machine.h). */
 #define MOST_STATES 100
 /* After this many examined hops, the remaining data nodes are skipped. */
 #define MOST_HOPS 300000000L
-/* During a search, a step of the bound is due after n_nodes / NODES_APART + 1 evaluations. If the
- * previous step compared partial schedules (states), the next step is due later: comparing
- * STATES_A_VISIT states takes about as long as one visit in an evaluation. The bound then takes
- * about a tenth of the search's time. */
+/* During a search, a step of the bound is due every n_nodes / NODES_APART + 1 evaluations. A step
+ * that compared partial schedules (states) delays the next step: STATES_A_VISIT states count as
+ * much as one simulated visit. The bound then takes about a tenth of the search's time. */
 #define NODES_APART 4
 #define STATES_A_VISIT 1
 /* Limits of the steps and of the compared states in one call of bound_answer. */
@@ -39,8 +39,8 @@ struct bound {
 	/* Array of sizes[0]: indices of the data nodes in s->members, those that finish latest
 	 * first. */
 	int *order;
-	/* Number of parts done or skipped: first those of `order`, then one for each stage but 0.
-	 */
+	/* Number of parts that are done or skipped. The parts are the data nodes in `order`, then
+	 * the stages but stage 0. */
 	int next;
 	int64_t due; /* number of evaluations until the next step is due during a search */
 	bool done;
@@ -139,8 +139,8 @@ static double visits_within(const struct bound *b, int v, double edges_s, double
 	return each > 0 ? floor(room / each * (1 + 1e-12)) : INFINITY;
 }
 
-/* Returns the least seconds before the first arrival at node v, plus the least seconds from the end
- * of its last backward pass to the end of the iteration. */
+/* Returns a lower bound of the seconds for which node v is idle in an iteration: before its first
+ * arrival, and after its last backward pass. */
 static double edges_of(const struct bound *b, int v)
 {
 	const struct problem *p = b->p;

@@ -1,10 +1,10 @@
 /* Tries lengths T of the iteration, one after the other.
  *
- * Each point of the hull (nearest_point.h) has the numbers of visits that trips within T make of
- * each stage. The prices point from the nearest point of the hull to the demanded numbers. At these
- * prices, each data node's trips earn as much as T allows (pricing.h). If all data nodes together
- * earn less than the demanded visits are worth, T is impossible, and a longer T is tried. Otherwise
- * the visits of these trips become one more point of the hull.
+ * A point of the hull (nearest_point.h) is a vector: how often each stage is visited by trips that
+ * fit into T. The prices of visits are the direction from the hull's nearest point to the demanded
+ * numbers. At these prices, pricing.h finds the trips of each data node that earn the most within
+ * T. If all data nodes together earn less than the demanded visits are worth, T is impossible, and
+ * a longer T is tried. Otherwise the visits of these trips become one more point of the hull.
  *
  * A step examines one kind of data node, so that a search can run between two steps. */
 #include "schedule/bound/coverage_bound.h"
@@ -20,7 +20,8 @@
 #define FIRST_STRIDE 0.04
 #define LAST_STRIDE 0.001
 #define MOST_PRICES 100 /* largest number of prices that are tried for one T */
-/* Limit of the states that pricing.h keeps; large kinds of data nodes get fewer. */
+/* pricing.h keeps at most MOST_STATES states. It keeps fewer, STATES_BY_SIZE / size, if data nodes
+ * have many microbatches and slots (coverage_bound.size). */
 #define MOST_STATES 300
 #define STATES_BY_SIZE 20000
 /* Limit of routes given to pricing.h; if there are more routes, neighbouring routes are merged. */
@@ -43,7 +44,8 @@ struct coverage_bound {
 	struct shortest_paths *w;
 	const int *sent;
 	int n_kinds, n_ready; /* number of kinds; number of kinds whose routes are known */
-	/* Microbatches times squared slots, of the kind for which this product is largest. */
+	/* Largest product, over all kinds, of microbatches and squared slots. The work of pricing.h
+	 * is proportional to this product. */
 	int size;
 	struct kind *kinds;
 	int n_sets;

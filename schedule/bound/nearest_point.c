@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Weights, and squared lengths relative to a new point's, count as 0 below this. */
+/* Weights and pivots count as 0 below this. Squared lengths count as 0 below this times the squared
+ * length of the newest point (at least 1). */
 #define TINY 1e-10
 
 /* The mixture has at most one point more than there are coordinates. */

@@ -131,9 +131,9 @@ static void reach_state(struct pricing *t, const struct state *s, int under_way,
 		merge_state(t, list, s, under_way);
 }
 
-/* Lets one of the microbatches under way (index `which`) return, by each route that may be best:
- * the most valuable route by which it has already returned, and each longer route, which is worth
- * more. Skips returns that would start after latest_s. */
+/* Lets one of the microbatches under way (index `which`) return. Tries the longest route that ends
+ * before the machine is free, and all longer routes, which are worth more but make the machine
+ * wait. Skips returns that would start after latest_s. */
 static void take_back(struct pricing *t, const struct state *from, int which, int under_way,
 		      int unsent, double latest_s)
 {

@@ -126,8 +126,9 @@ static void extend_state(struct walk *w, struct done d, const struct state *from
 	}
 }
 
-/* Extends all states in which `tasks` tasks are done by one more task. A cell counts only the tasks
- * of microbatches under way. All other tasks belong to finished microbatches, three to each. */
+/* Extends all states in which `tasks` tasks are done by one more task. The index of a list of
+ * states (cell) encodes the done tasks of microbatches under way (struct done). All other done
+ * tasks belong to finished microbatches, three to each. */
 static void take_layer(struct walk *w, int tasks)
 {
 	memset(w->n_next, 0, (size_t)w->n_cells * sizeof(*w->n_next));

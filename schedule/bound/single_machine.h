@@ -24,7 +24,8 @@ struct single_machine {
 	/* Least time from the end of a microbatch's forward pass to the moment when the input of
 	 * its loss is back at this node. */
 	double lag_loss_s;
-	/* Least time from the end of its loss to the arrival of the input of its backward pass. */
+	/* Least time from the end of a microbatch's loss to the moment when the input of its
+	 * backward pass is back at this node. */
 	double lag_back_s;
 	double lag_round_s; /* least sum of both lags on one route */
 	int n;              /* number of microbatches */
@@ -35,8 +36,9 @@ struct single_machine {
  * itself. most_states: number of states kept for each triple of numbers of F, L and B done.
  *
  * If most_states is 0, or the slots or microbatches exceed SINGLE_MACHINE_MOST_SLOTS or
- * SINGLE_MACHINE_MOST_MB, only a formula is used: the slots share the round trips of all
- * microbatches, and are idle while the first F and the last B wait for the machine. */
+ * SINGLE_MACHINE_MOST_MB, only a formula is used: the sum of all round trips, divided by the number
+ * of slots. The formula adds the unused time of slots whose first F or last B waits for the
+ * machine. */
 double single_machine_least_s(const struct single_machine *m, int most_states, bool *exact);
 
 #endif

@@ -4,9 +4,9 @@
  * of an instant are handled first, and mark the nodes concerned as dirty. Then each dirty node that
  * is free starts the best of its waiting tasks that may start.
  *
- * A node keeps its waiting tasks in two heaps, because only forward tasks (F) need a slot, and in a
- * large plan thousands of F wait at a data node. A waiting task remembers the task that delayed it,
- * for the report of collisions. */
+ * A node keeps its waiting tasks in two heaps: forward tasks (F), which need a slot, and all
+ * others. In a large plan thousands of F wait at a data node. A waiting task remembers the task
+ * that delayed it, for the report of collisions. */
 #include "schedule/execution/simulate.h"
 
 #include <errno.h>

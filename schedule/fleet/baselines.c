@@ -1,8 +1,8 @@
 /* Plans equal cuts, for comparison with the chosen candidate.
  *
- * The stages of a cut may differ by one layer. The search places the nodes freely, and for this it
- * must know one task time for each node, the same in all stages. The assignment that it finds
- * becomes a candidate, which is evaluated like all others. */
+ * The stages of a cut may differ by one layer. The search nevertheless gets one task time for each
+ * node, the same in all stages, because it places the nodes freely. The assignment that the search
+ * finds becomes a candidate, which is evaluated like all others. */
 #include "schedule/fleet/baselines.h"
 
 #include <math.h>

@@ -159,8 +159,8 @@ static bool is_cut_equally(const struct candidate *c, const struct candidate_fra
 }
 
 /* Sets the work of each stage: its layers relative to the average number of layers. In an equal cut
- * the work of all stages stays 1, because a controller treats such stages as equal. The task times
- * of a node are then those of its own stage instead (fill_node). */
+ * the work of all stages stays 1, because a controller treats such stages as equal. Stages of an
+ * equal cut may still differ by one layer; fill_node puts this difference into the task times. */
 static void fill_work(const struct candidate *c, const struct candidate_frame *f,
 		      struct cluster *to)
 {

@@ -29,10 +29,11 @@ struct candidate_frame {
 	int batch;                     /* number of sequences in an iteration */
 	int skip, of_stages;           /* of each of_stages stages, a microbatch skips `skip` */
 	struct tensor_formats formats; /* the least exact formats that may be used */
-	/* Smallest and largest number of sequences of a microbatch: shape->batch, divided or
-	 * multiplied by powers of two. 0: a quarter of shape->batch, and eight times as many. */
+	/* Smallest and largest number of sequences in a microbatch: shape->batch times or divided
+	 * by a power of two. 0: from shape->batch / 4 to shape->batch * 8. */
 	int least_sequences, most_sequences;
-	/* true: tensors have the formats above. false: the planner chooses the formats. */
+	/* true: tensors have exactly the formats in `formats`. false: the planner also tries more
+	 * exact formats. */
 	bool keeps_formats;
 	uint64_t seed;
 	const atomic_bool *cancel; /* true ends evaluations early; NULL: they are not cancelled */

@@ -31,16 +31,16 @@ enum {
 	REFINED = 4,
 	QUICK = 100,   /* evaluations for planning a candidate after a change */
 	GOOD = 1000,   /* evaluations for each candidate in the last round of the halving */
-	PROMISING = 8, /* number of candidates that are then planned again */
-	AGAIN = 4000,  /* most evaluations for each of them */
+	PROMISING = 8, /* number of promising candidates that are planned again after refinement */
+	AGAIN = 4000,  /* most evaluations for planning a promising candidate again */
 	FINAL = 20000  /* evaluations for each candidate in the answer */
 };
 /* Default limit of the work of a choice: for 20 nodes or fewer, and for each further node. The unit
  * is a simulated task (evaluate.h). */
 #define WORK 80000000
 #define WORK_OF_NODE 680000
-/* Each part of the choice ends after a share of the work: the halving, the refinement of each
- * candidate in the pool, and the refinement of the best candidate. */
+/* A part of the choice ends when this share of the whole work is done: the halving, the refinement
+ * of the pool's candidates, and the further refinement of the best candidate. */
 #define HALVED 0.2
 #define FIRST_REFINED 0.5
 #define ALL_REFINED 0.7
@@ -108,8 +108,8 @@ static void add_settings(struct course *c, int n_stages)
 	}
 }
 
-/* Lists the settings. Skips numbers of stages with which the share of skipped stages would not be a
- * whole number of stages, so that all candidates do the same work. */
+/* Lists the settings. Lists only numbers of stages of which the share of skipped stages is a whole
+ * number, so that all candidates do the same work. */
 static void list_settings(struct course *c, int most)
 {
 	const struct candidate_frame *f = frame_of(c);
@@ -173,8 +173,9 @@ static bool is_promising_already(const struct course *c, const struct candidate 
 	return false;
 }
 
-/* Keeps the candidate if it is among the most promising ones. A few evaluations sometimes find a
- * plan that is 10% and more from the best plan of the same candidate, and the bound shows this. */
+/* Keeps the candidate if it is among the most promising ones. A plan from few evaluations can be
+ * 10% slower than the candidate's best plan; a lower bound far below its time reveals such a plan.
+ */
 static void note_promise(struct course *c, const struct candidate *x)
 {
 	const struct plan_predicted *p = &x->plan->predicted;

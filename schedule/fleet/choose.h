@@ -1,5 +1,5 @@
-/* choose.h - chooses how a fleet trains a model: the number of stages, the layers of each, the
- * nodes that hold it, the nodes that are left out, the microbatches, and the formats of tensors.
+/* choose.h - chooses how a fleet trains a model: the number of stages, the layers and nodes of each
+ * stage, the nodes that are left out, the size of microbatches, and the formats of tensors.
  *
  * Candidates come from a rough estimate (division.h). Those that look best are planned with the
  * search that runs use (plan_search). In successive halving, candidates that stay among the best

@@ -11,7 +11,7 @@
 /* First and last temperature of the annealing, as a share of the cost. */
 #define WARM 0.15
 #define COLD 0.002
-#define NO_ROOM 1e12 /* cost of a division for each layer for which no node has memory */
+#define NO_ROOM 1e12 /* each layer for which no node has memory costs a division this much */
 #define OVER_BUDGET 10.0
 
 struct pair {
@@ -31,7 +31,7 @@ struct tables {
 	 * Index 1 of the second dimension: the stage also has the embedding and the head; 0: it
 	 * does not. */
 	double *work;
-	/* Array of (groups, 2, n_layers + 1): number of microbatches that fit beside such a
+	/* Array like `work`: number of microbatches that fit into a node's memory beside the
 	 * stage. */
 	int *slots;
 	/* Largest number of layers that a node of the group can hold, without and with the
@@ -273,9 +273,9 @@ static double price_of(const struct tables *t, const struct division *d)
 	return price;
 }
 
-/* Returns the number of microbatches that a stage can hold at a time: the sum over its nodes. For
- * stage 0, returns the number of the node with the fewest slots, because each data node holds its
- * own microbatches only. */
+/* Returns the number of microbatches that the nodes of a stage can hold together. For stage 0,
+ * returns the smallest number of slots of one node, because each data node holds only its own
+ * microbatches. */
 static double slots_of(const struct tables *t, const struct division *d, int stage)
 {
 	double sum = 0, least = INFINITY;

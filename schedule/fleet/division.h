@@ -20,7 +20,7 @@
 
 /* The objective of a choice */
 struct aim {
-	bool by_price;        /* true: the price of a token; false: the time */
+	bool by_price;        /* true: least price of a token; false: shortest time */
 	double most_per_hour; /* limit of the price for an hour; INFINITY: none */
 };
 

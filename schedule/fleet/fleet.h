@@ -39,8 +39,8 @@ struct fleet_machines {
 	double flop_per_s;     /* speed that each card reaches in training */
 	double bytes_per_s;    /* memory bandwidth; INFINITY: unknown */
 	double memory_bytes;   /* memory of each card */
-	/* Limit of the microbatches that a card holds, whatever its memory; 0: none. A running
-	 * controller gives it. */
+	/* Limit of the microbatches that a card holds, whatever its memory; 0: none. Only a
+	 * running controller sets a limit. */
 	int most_slots;
 	/* Network bandwidth of a machine in each direction, bytes a second; INFINITY: not given */
 	double up, down;

@@ -51,8 +51,8 @@ static bool group_nodes(struct groups *g, const struct fleet *f, double toleranc
 	return true;
 }
 
-/* Returns a node of group b, if possible on another machine than the first node of group a. -1:
- * group b has no node other than that one. */
+/* Returns a node of group b other than the first node of group a, if possible on another machine.
+ * -1: there is none. */
 static int find_other(const struct groups *g, const struct fleet *f, int a, int b)
 {
 	int from = g->first[a], found = -1;

@@ -65,7 +65,7 @@ struct room {
 	/* Largest number of layers that the fleet can hold with one node in each stage, or a
 	 * smaller number that is enough for the model. -1: no node can hold stage 0. */
 	int held;
-	int first; /* the node that then holds stage 0 */
+	int first; /* the node in stage 0 with which the fleet holds `held` layers */
 };
 
 static struct room room_new(const struct candidate_frame *f)

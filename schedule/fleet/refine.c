@@ -84,8 +84,8 @@ static bool exchange_nodes(struct candidate *c, const struct candidate_frame *f,
 	return true;
 }
 
-/* Moves random nodes into stage 0, or out of it, until its number of nodes is the next larger or
- * smaller one that divides the number of microbatches. */
+/* Moves random nodes into or out of stage 0, until it has the next larger or smaller number of
+ * nodes that divides the number of microbatches. */
 static bool resize_first(struct candidate *c, const struct candidate_frame *f, struct rng *rng)
 {
 	int n = candidate_size(c, 0, f), step = rng_below(rng, 2) ? 1 : -1;

@@ -112,10 +112,11 @@ int cluster_read(const char *path, struct cluster **out, struct error *err);
  * it were only the transfer time of bytes: gradients are so long that latency hardly counts. */
 void cluster_reformat(struct cluster *c, const struct tensor_formats *is);
 
-/* How much smaller a file's fp32 tensors are in the formats in which they travel: the bytes of
- * activations and of sums of gradients, relative to fp32 (> 0). A sync_pair_s is scaled as a whole.
- * A delay_s is not scaled, because the file does not say which part of it the bytes take. With
- * refuse_delays, a file with delay_s is refused unless `activations` is 1. */
+/* The bytes of activations and of sums of gradients in their transfer formats, relative to fp32
+ * (> 0). cluster_read_share shortens the times of a file, which apply to fp32, by these factors. It
+ * scales sync_pair_s as a whole. It does not scale delay_s, because the file does not say which
+ * part of delay_s the bytes take. With refuse_delays, a file with delay_s is refused unless
+ * `activations` is 1. */
 struct cluster_share {
 	double activations, sums;
 	bool refuse_delays;

@@ -1,5 +1,5 @@
-/* Reads and writes skippipe.cluster/1. The reader is strict, because a wrong number would only be
- * noticed by bad plans. */
+/* Reads and writes skippipe.cluster/1. The reader is strict, because a wrong number that it accepts
+ * would go unnoticed and lead to bad plans. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -221,8 +221,8 @@ static int balance_stages(int n_nodes, int n_stages, int path_length, int *sizes
 		sizes[s] = n_nodes / n_stages;
 	for (left -= n_stages * sizes[0]; left > 0; left--) {
 		/* Stage 0 serves all microbatches, and each other stage only a share of them. Stage
-		 * 0 therefore gets a further node as long as a node of another stage then has no
-		 * more work than a node of stage 0. */
+		 * 0 therefore gets the next node if its nodes still have at least as much work
+		 * afterwards as the nodes of the last stage. */
 		if (n_stages == 1 || (sizes[0] + 1) * share <= sizes[n_stages - 1] + 1e-9 ||
 		    next == n_stages) {
 			sizes[0]++;

@@ -44,8 +44,8 @@ struct plan_request {
 	/* true: the search may give each node any stage. false: pinned nodes keep their stage, and
 	 * the search places only the other nodes. */
 	bool free_assignment;
-	/* Each stage sums its gradients after its own last task. If the assignment is free, the
-	 * search then minimises total_s. */
+	/* True: each stage sums its gradients after its own last task. If the assignment is free,
+	 * the search then minimises total_s. */
 	bool overlap_sync;
 	/* Limit of sync_s. The search minimises iteration_s among the plans within this limit.
 	 * Needs PLAN_BEST, a free assignment and a cluster with sync_pair_s. 0: no limit. */

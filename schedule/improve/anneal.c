@@ -12,9 +12,11 @@
 #include <string.h>
 
 #define ROUND_GROWTH 1.4
-/* A simulation's time limit assumes that a move lowers mean_finish at most to this share. */
+/* The time limit of a move's simulation assumes that the move does not lower mean_finish below this
+ * share of its present value. */
 #define LIKELY 0.98
-/* In small problems, late microbatches are preferred only if there are at least this many. */
+/* In small problems, pick_microbatch prefers late microbatches only if the problem has at least
+ * this many microbatches. */
 #define LATE_OF 15
 /* Moves that change more microbatches than this are simulated without an estimate. */
 #define MOST_ESTIMATED 8
@@ -117,8 +119,8 @@ bool anneal_knows_lanes(const struct problem *p)
 	return problem_is(p, REGIME_LANES) && p->length > 1;
 }
 
-/* Returns true if the moves are those of lanes. Planning lanes takes long in large clusters. If
- * nodes may still change their stages there, moves that exchange two nodes' stages gain more. */
+/* Returns true if all moves plan lanes. In large clusters, such moves take long. As long as nodes
+ * may change their stages there, moves that exchange the stages of two nodes gain more. */
 static bool are_lanes_planned(const struct problem *p)
 {
 	return anneal_knows_lanes(p) && (p->n_movable < 2 || problem_is(p, REGIME_SHORT_ROUNDS));

@@ -21,9 +21,9 @@ static int bucket_of(const struct fast_simulate *e, double at_s)
 	return b < e->n_buckets - 1 ? (int)b : e->n_buckets - 1;
 }
 
-/* Adds an event to the queue. Keeps the bits of the present 64 buckets in e->bits and not in
- * memory. A read from memory would have to wait for the last write, because the processor learns
- * the address of that write very late. */
+/* Adds an event to the queue. Keeps the bits of the present 64 buckets in e->bits, whose address is
+ * constant. A read from e->filled would have to wait for the last write to this array, because the
+ * processor learns the address of that write very late. */
 static inline void queue_add(struct fast_simulate *e, int what, double at_s)
 {
 	int b = bucket_of(e, at_s), next = e->bucket[b];

@@ -59,8 +59,8 @@ struct fast_simulate_kept {
 
 struct fast_simulate {
 	const struct problem *p;
-	/* Array of n_nodes, borrowed: work of each node's stage. fast_simulate_set_paths takes it
-	 * from its solution; until then it is the work of the stages to which the cluster pins its
+	/* Array of n_nodes, borrowed: work of each node's stage. fast_simulate_set_paths takes the
+	 * stages from its solution; until then they are those to which the cluster pins the
 	 * nodes. */
 	const double *work;
 	int n_mb, n_nodes, steps; /* steps: number of steps in a chain, 2 * length + 1 */
@@ -93,7 +93,7 @@ struct fast_simulate {
 	/* A bit for each bucket: 1 if the bucket is not empty. The last word always has a bit set,
 	 * so that the search for a bucket ends. */
 	uint64_t *filled;
-	uint64_t bits; /* bits of the word `word` of `filled`, which has 0 in the array meanwhile */
+	uint64_t bits; /* present value of filled[word]; the array itself has 0 there */
 	int n_buckets, word;
 	double per_s;   /* number of buckets in a second */
 	double limit_s; /* time limit of the run */

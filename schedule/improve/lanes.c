@@ -416,9 +416,9 @@ static void note_in_way(struct lanes *l, int mb)
 		l->in_way[l->n_in_way++] = mb;
 }
 
-/* Lists the microbatches that the trip delays. These have a task that the trip's task pushes back,
- * or are the next ones to need a slot that the trip holds. sends: the next microbatch of the lane
- * starts right after the trip. */
+/* Lists the microbatches that the trip delays. A task of the trip delays a later task of their own,
+ * or they are the next ones to need a slot that the trip holds. sends: the next microbatch of the
+ * lane starts right after the trip. */
 static void find_in_way(struct lanes *l, const struct trip *w, bool sends)
 {
 	const struct slot_timeline *g = &l->timeline;

@@ -49,7 +49,7 @@ struct lanes {
 	float *was_sent_s; /* array of n_mb: sent_s at the last lanes_fill */
 	/* Arrays of n_mb: next and previous microbatch in the lane; -1: none */
 	int *next, *before;
-	/* Mean, over all nodes, of the seconds of a forward and a backward task */
+	/* Seconds of one forward and one backward task together: mean over all nodes */
 	float work_s;
 	float hop_s; /* least seconds that one more visit adds to a path */
 	struct candidate_lists candidates;
@@ -69,13 +69,13 @@ struct lanes {
 	/* array of n_mb: the microbatch is taken out and has no new path yet */
 	bool *is_out;
 	float over_s;               /* seconds by which other microbatches are delayed */
-	/* The delayed microbatches; more than LANES_MOST of them are not listed. */
+	/* The delayed microbatches, or only the first LANES_MOST of them */
 	int in_way[LANES_MOST], n_in_way;
 	struct stage_quota quota; /* visits of stages that the microbatches taken out may make */
 	/* Array of (length, VISIT_OWINGS * n_nodes): states of the search */
 	struct lanes_state *states;
-	/* array of VISIT_OWINGS * n_nodes: index in the level of the state for each node and each
-	 * value of `owing`; -1: none */
+	/* array of VISIT_OWINGS * n_nodes, for each node and value of `owing`: index of the state
+	 * in its level; -1: there is no such state */
 	int *place;
 };
 
@@ -92,11 +92,11 @@ void lanes_fill(struct lanes *l, const struct fast_simulate *e);
 void lanes_take_out(struct lanes *l, const struct solution *s, int mb);
 /* Plans the microbatches among out[0] .. out[n - 1] that have no path yet, and writes their paths.
  *
- * A microbatch is planned after the one before it in its lane. Apart from this, the order is that
- * of sending or, with in_turn, that in which they were taken out. home_s gets their finish times,
- * which hold if all other microbatches keep their times. over_s gets the seconds by which other
- * microbatches are delayed. For the search, one second of such a delay costs as much as `charge`
- * seconds of the microbatch's own time.
+ * A microbatch is planned after the one before it in its lane. Apart from this, microbatches are
+ * planned in the order in which they are sent or, with in_turn, in which they were taken out.
+ * home_s gets their finish times, which hold if all other microbatches keep their times. over_s
+ * gets the seconds by which other microbatches are delayed. For the search, one second of such a
+ * delay costs as much as `charge` seconds of the microbatch's own time.
  *
  * Returns false if a microbatch finds no path, or if over_s exceeds most_s. */
 bool lanes_put_in(struct lanes *l, const struct solution *s, int n, bool in_turn, float charge,

@@ -1,8 +1,8 @@
 /* move_kinds.h - one function for each kind of move (moves.h describes the kinds).
  *
- * Each prefers microbatch mb and calls moves_touch for a microbatch before it changes the path. It
- * returns false if no legal move results; the caller then undoes the touched paths. Internal to
- * moves.c and the files of the kinds.
+ * Each function preferably moves microbatch mb. It calls moves_touch for a microbatch before it
+ * changes the path of this microbatch. It returns false if no legal move results; the caller then
+ * undoes the touched paths. Internal to moves.c and the files of the kinds.
  */
 #ifndef SCHEDULE_MOVE_KINDS_H
 #define SCHEDULE_MOVE_KINDS_H
@@ -38,8 +38,8 @@ bool move_exchange(struct moves *m, int mb); /* two neighbours in the path chang
 bool move_trade(struct moves *m, int mb);
 /* Two microbatches exchange all their nodes except the data nodes. */
 bool move_paths(struct moves *m, int mb);
-/* The microbatch takes another path of its data node. Each microbatch that it displaces takes over
- * a visit that it gives up. */
+/* Microbatch mb takes another path of its data node. Each microbatch that mb displaces takes over a
+ * visit that mb gives up. */
 bool move_copy(struct moves *m, int mb);
 /* Like move_copy, for all microbatches of the data node. */
 bool move_unify(struct moves *m, int mb);

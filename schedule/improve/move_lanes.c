@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-/* One second of delay to other microbatches costs as much as this many own seconds. */
+/* Cost of one second by which a planned microbatch delays others, in seconds of its own time. */
 #define CHARGE 2
-/* Largest such cost if the delayed microbatches are planned again afterwards. */
+/* Largest cost of such a second if the delayed microbatches are planned again afterwards. */
 #define FIRST_CHARGE 0.5
 /* Limit of the seconds by which a move may delay other microbatches, as a multiple of the mean work
  * of a visit. */

@@ -117,8 +117,8 @@ static bool move_stage_alone(struct moves *m, int mb, int h, int stage)
 }
 
 /* In one of four calls, first tries to change one stage of mb alone, if exposure allows it.
- * Otherwise two microbatches exchange a pair of stages, each of which only one of the two visits. A
- * single pass over all such pairs draws one of them uniformly. */
+ * Otherwise mb and another microbatch exchange a stage: each gives a stage that the other does not
+ * visit. A single pass over all such pairs of stages draws one pair uniformly. */
 bool move_stage(struct moves *m, int mb)
 {
 	const int *stage_of = m->s->stage_of;
@@ -214,8 +214,8 @@ bool move_paths(struct moves *m, int mb)
 	return true;
 }
 
-/* Finds a microbatch that visits `node`, and lets it visit `instead` in place of it. Does not
- * change mb or microbatches of the data node `spare`. Returns false if there is no such
+/* Finds a microbatch that visits `node`, and replaces `node` in its path by the node `instead`.
+ * Does not change mb or microbatches of the data node `spare`. Returns false if there is no such
  * microbatch. */
 static bool push_out(struct moves *m, int mb, int node, int instead, int spare)
 {
@@ -239,9 +239,9 @@ static bool push_out(struct moves *m, int mb, int node, int instead, int spare)
 	return false;
 }
 
-/* Gives the microbatch this path, which has the same length. For each node that it newly visits,
- * another microbatch takes over a node that it no longer visits. Does not change other microbatches
- * of the data node `spare`. */
+/* Gives mb this path, which has the same length as its old path. For each node that mb newly
+ * visits, another microbatch replaces this node by a node that mb gives up. Does not change other
+ * microbatches of the data node `spare`. */
 static bool force_path(struct moves *m, int mb, const int *path, int spare)
 {
 	int *mine = path_of(m, mb), length = length_of(m, mb);
@@ -311,7 +311,7 @@ bool move_copy(struct moves *m, int mb)
 
 	if (!source)
 		return false;
-	/* The path is copied, because its own microbatch may be displaced. */
+	/* The path is copied, because force_path may change the microbatch that has it. */
 	memcpy(path, source, (size_t)m->p->length * sizeof(int));
 	return force_path(m, mb, path, -1);
 }

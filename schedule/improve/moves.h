@@ -12,8 +12,8 @@
  *   unblock  of two microbatches of which one waits for the other, one is rerouted
  *   trade    two microbatches exchange their nodes of one stage
  *   paths    two microbatches exchange all nodes but their data nodes
- *   copy     a microbatch takes the path of another microbatch of its data node; each microbatch
- *            that it displaces takes over a visit that it gives up (ejection)
+ *   copy     a microbatch takes the path of another microbatch of its data node; each displaced
+ *            microbatch takes over a visit that the first one gives up (ejection)
  *   unify    copy, for all microbatches of a data node at once
  *   lanes    in large clusters, in place of all moves above: whole lanes are planned again
  *            (lanes.h)

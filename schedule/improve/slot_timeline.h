@@ -95,9 +95,9 @@ static inline float slot_timeline_start_s(const struct slot_timeline *g,
 	return start_s;
 }
 
-/* Returns true if the node has a free slot all the time from a forward task that comes after the
- * first `before` rows to its backward task after the first `until` rows. Assumes a free slot after
- * each row beyond the first 64. */
+/* Returns true if a slot is free from a forward task until its backward task. The forward task
+ * comes after the first `before` rows, and the backward task after the first `until` rows. Assumes
+ * a free slot after each row beyond the first 64. */
 static inline bool slot_timeline_have_slot(const struct slot_timeline_list *list, int before,
 					   int until)
 {

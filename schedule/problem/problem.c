@@ -213,7 +213,8 @@ static void share_skips(struct problem *p)
 }
 
 /* Gives the microbatches, in order of their ids, to the data nodes that are not excluded. Ids have
- * no gaps even if nodes are excluded, because no code compares the ids of different plans. */
+ * no gaps even if nodes are excluded. A microbatch may therefore have another id in another plan;
+ * no code compares the ids of two plans. */
 static int deal_microbatches(struct problem *p, struct error *err)
 {
 	int each = p->c->microbatches_per_data_node, data = p->sizes[0];

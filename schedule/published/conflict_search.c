@@ -146,7 +146,8 @@ static int find_visitors(const struct cbs *c, const struct branch *b, enum forbi
 	return n;
 }
 
-/* Returns true if the agent still has a path if it must also avoid the stage or node `what`. */
+/* Returns true if the agent has a path that keeps its constraints and avoids the stage or node
+ * `what`. */
 static bool can_avoid(struct cbs *c, const struct branch *b, int agent, enum forbids kind,
 		      int what)
 {
@@ -162,9 +163,9 @@ static bool can_avoid(struct cbs *c, const struct branch *b, int agent, enum for
 	return path_search_run(c->paths, &q, c->spare, &home_s);
 }
 
-/* Adds at most `choices` children, each of which forbids `what` to `excess` of the n agents. All
- * forbid it to the quickest excess - 1 agents. The last agent is the next quickest one in the first
- * child, the one after it in the second, and so on. */
+/* Adds at most `choices` children, each of which forbids `what` to `excess` of the n agents: to the
+ * excess - 1 quickest agents, and to one more agent. This is the next quickest agent in the first
+ * child, the agent after that in the second child, and so on. */
 static void add_children(struct cbs *c, struct branch *b, enum forbids kind, int what,
 			 int *agents, int n, int excess, int choices)
 {
@@ -229,7 +230,8 @@ static bool tree_is_over(const struct cbs *c)
 	return c->tree.n_open == 0 || c->expanded > MOST_NODES || progress_over(c->g);
 }
 
-/* Phase 1: removes surplus visits of stages. Returns the number of candidates, which have none. */
+/* Phase 1: removes surplus visits of stages. The candidates are the branches in which no stage has
+ * surplus visits. Returns their number. */
 static int settle_exposure(struct cbs *c, struct branch **candidates, int *agents)
 {
 	int n_candidates = 0, n = 0;

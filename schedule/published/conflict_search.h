@@ -3,8 +3,8 @@
  *
  * The agents are the microbatches of the first wave: each data node sends as many as fit into its
  * memory, one forward time apart. Later waves use the same paths. The low level gives an agent the
- * quickest trip under its constraints: stages and nodes that it may not visit, and intervals in
- * which a node is taken (an agent that arrives then waits). The high level is a best-first tree of
+ * quickest trip under its constraints: stages and nodes that it may not visit, and intervals for
+ * which a node is taken, so that the agent has to wait. The high level is a best-first tree of
  * constraints in three phases:
  *
  *   exposure    A stage has k visits too many. Each of up to three branches forbids the stage to
@@ -15,8 +15,9 @@
  *   collisions  Two agents use a node at the same time. There is one branch in which the first
  *               waits, and one in which the second waits.
  *
- * The execution model times each child of the last phase. The search stops at 0.88 of the first
- * solution, after 8 solutions without conflicts, or when its limits are reached.
+ * The execution model times each child of the last phase. The search stops when a solution takes at
+ * most 0.88 of the first solution's time, after 8 solutions without conflicts, or when its limits
+ * are reached.
  *
  * This code differs from the publication. Times come from the execution model instead of a polling
  * simulator, so no task is lost between ticks and memory is never exceeded. A candidate without

@@ -8,10 +8,10 @@
  * in the best placement that place.h has found.
  *
  * If data nodes send six microbatches or more and no lanes are planned, microbatches of a data node
- * are tied at first: they take the same path. Groups of two are tied or, in half of the starts with
- * given stages, all microbatches of the data node. Few paths are then possible, and the best of
- * these are good starts. If there is a plan to start from, its repaired paths are one of the
- * starts.
+ * are tied at first: they take the same path. If the stages are given, half of the starts tie all
+ * microbatches of a data node. All other starts tie groups of two. Few paths are then possible, and
+ * the best of these are good starts. If there is a plan to start from, its repaired paths are one
+ * of the starts.
  *
  * Internal to schedule/.
  */

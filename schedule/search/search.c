@@ -223,13 +223,13 @@ static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 	return rc;
 }
 
-/* In large clusters, paths annealed by an estimate (sketch.h) are mostly a better start than
- * constructed ones. If lanes are planned, they are seldom better. Then a shorter sketch is made,
- * and used only if it still wins after some annealing. With very many microbatches no sketch is
- * made. */
+/* In large clusters, a sketch (paths annealed by an estimate, sketch.h) is mostly a better start
+ * than constructed paths. If lanes are planned, a sketch is seldom better. The search then makes a
+ * shorter sketch, and uses it only if it still wins after LANES_TRIED evaluations of annealing. If
+ * lanes are planned and there are very many microbatches, no sketch is made. */
 #define SKETCH_STEPS 300000
 #define LANES_SKETCH_STEPS 30000
-#define LANES_TRIED 300 /* number of evaluations of this annealing */
+#define LANES_TRIED 300
 
 static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 {

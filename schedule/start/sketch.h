@@ -1,8 +1,8 @@
 /* sketch.h - anneals paths by an estimate that needs no simulation. In large clusters a simulation
  * takes half a millisecond, and the first plan is far from good. Internal to schedule/.
  *
- * The estimate knows no points in time. The time of a data node is the sum of its round trips
- * without waiting, divided by its slots. The cost is the mean of these times in the 8-norm, plus
+ * The estimate has no timetable. The time of a data node is the sum of its round trips without
+ * waiting, divided by its slots. The cost is the mean of these times in the 8-norm, plus
  * waiting times. Microbatches of a data node travel in waves, as many at a time as the data node
  * has slots. If more microbatches of a wave visit a node than it has slots, each surplus one waits
  * for about half a round trip. Besides, each pair of microbatches of a wave at a node may collide,

@@ -1,10 +1,10 @@
 /* Compares choices on small fleets with all divisions of the fleet.
  *
- * Tries every division of the machines to stages, every cut of the layers and every size of
- * microbatch, unless a bound shows that it cannot be 2% better than the choice. The same search
- * plans the divisions that are left: first with few evaluations, and then, unless the search's
- * own bound excludes them too, with many. CHOICE_INSTANCES=30 tries thirty fleets, and
- * CHOICE_NODES=6 fleets of up to six machines. */
+ * Tries every assignment of the machines to stages, every cut of the layers and every size of
+ * microbatch, unless a bound shows that it cannot be 2% better than the choice. The remaining
+ * divisions are planned like candidates: first with few evaluations, which give a sharper bound. A
+ * division that this bound does not exclude is planned with many evaluations. CHOICE_INSTANCES=30
+ * tries thirty fleets, and CHOICE_NODES=6 fleets of up to six machines. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,7 +113,8 @@ static double bound_of(const struct oracle *o)
 	return o->q->aim.by_price ? most_s * candidate_price(c, f) : most_s;
 }
 
-/* Plans the candidate. Few evaluations find a bound, but sometimes a plan that is far from it. */
+/* Plans the candidate with few evaluations, which are enough to compute its lower bound. If the
+ * bound does not exclude the candidate, plans it with many evaluations. */
 static void plan_candidate(struct oracle *o)
 {
 	const struct candidate_frame *f = &o->q->frame;
@@ -387,8 +388,9 @@ TEST(the_cheapest_choice_costs_no_more_than_the_fastest)
 	fleet_free(again);
 }
 
-/* With few evaluations the best division here gets a plan of 0.032 s, and another division one of
- * 0.030 s. With many evaluations it gets one of 0.0274 s. */
+/* With few evaluations, the best division of this fleet gets a plan of 0.032 s, and another
+ * division gets a plan of 0.030 s. With many evaluations, the best division gets a plan of 0.0274
+ * s. */
 TEST(a_division_whose_first_plans_are_poor_is_found)
 {
 	static const char two_kinds[] =

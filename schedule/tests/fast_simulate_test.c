@@ -12,9 +12,7 @@
 #include "schedule/execution/simulate.h"
 #include "schedule/tests/fixture.h"
 
-/* Runs the plan's paths and release times in the fast simulation, and compares each event with the
- * reference.
- */
+/* Sets the paths and release times of the plan in the fast simulation. */
 static void load(struct fast_simulate *e, const struct plan *p)
 {
 	for (int i = 0; i < p->n_microbatches; i++) {

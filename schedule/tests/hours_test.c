@@ -1,6 +1,6 @@
-/* Tests the comparison of recipes for a given time: as many iterations as fit and no more, phases
- * as in the recipe's skip schedule, losses as measured at the measured lengths, and none outside
- * them. */
+/* Tests the comparison of recipes for a given time. Each recipe gets as many iterations as fit and
+ * no more, in the phases of its skip schedule. At the measured lengths of a run, the loss is the
+ * measured one; outside the range of these lengths there is no loss. */
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>

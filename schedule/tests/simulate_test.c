@@ -46,7 +46,8 @@ TEST(published_schedules_take_the_published_times)
 	cluster_free(c);
 }
 
-/* Returns a cluster of two nodes with one microbatch, for times that are worked out by hand. */
+/* Returns a cluster of two nodes, each with a stage of its own, for times that are worked out by
+ * hand. each: number of microbatches. */
 static struct cluster *pair(int memory, int each)
 {
 	struct cluster *c = cluster_alloc(2, 2, false);

@@ -82,8 +82,9 @@ static void assert_even(const struct plan *p, int length)
 	assert_in_range(most - least, 0, 1);
 }
 
-/* There are six sub-networks, which visit two of the four middle stages. The quickest plans of four
- * seeds train two or four of them. From seed 4 on, a data node and another node are excluded. */
+/* A microbatch that skips visits two of the four middle stages, so there are six sub-networks. With
+ * four of the seeds, the quickest plan trains only two or four sub-networks, and spreading must
+ * change it. Seeds 4 to 6 also exclude a data node and another node. */
 TEST(a_share_of_skipping_microbatches_trains_every_sub_network)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");

@@ -26,7 +26,7 @@ harness = HFLM(pretrained=model, tokenizer=tokenizer, max_length=sequence, batch
 
 
 def transformers_loss(context, choice):
-    """Returns the sum over the choice's tokens, and their number."""
+    """Returns the sum of the losses of the choice's tokens, and the number of these tokens."""
     tokens = tokenizer.encode(context + choice)
     counted = len(tokens) - len(tokenizer.encode(context.rstrip()))
     tokens = torch.tensor([tokens[-sequence - 1 :]])
@@ -55,7 +55,8 @@ for question, line in zip(questions, ours):
         sys.exit(f"line {line['line']}: {line['tokens']} tokens, expected {expected}")
     right["accuracy"] += lowest(theirs["lm_eval"]) == question["answer"]  # acc
     right["accuracy_per_token"] += lowest([loss / counted for loss, counted in expected]) == question["answer"]
-    # acc_norm divides by the characters of a choice. These are its tokens in some of the questions about bytes.
+    # acc_norm divides a loss by the characters of the choice, and skippipe by its tokens. The two agree where every
+    # token is one character, as in some of the questions about bytes.
     if line["tokens"] == [len(choice) for choice in question["choices"]]:
         normalised += 1
         if line["chosen_per_token"] != lowest([a / len(b) for a, b in zip(theirs["lm_eval"], question["choices"])]):

@@ -38,7 +38,7 @@ check("logits", logits_error, LOGITS)
 loss_error = abs(evaluation["loss"] - loss.item()) / loss.item()
 check("loss", loss_error, LOSS)
 
-# After the first step from zero the first moment is (1 - beta1) times the gradient.
+# AdamW begins with moments of 0. After its first step, the first moment is (1 - beta1) times the gradient.
 worst, compared = 0, 0
 moments = {}
 for path in glob.glob(work + "/step/*.safetensors"):

@@ -68,7 +68,7 @@ def check(name, folder, model):
 
 
 def old_spelling(folder):
-    """As versions before 5 of the library write it."""
+    """Rewrites the configuration in the form of the library's versions before 5."""
     path = folder + "/config.json"
     config = json.load(open(path))
     rope = config.pop("rope_parameters")

@@ -126,7 +126,8 @@ def compare(kind, ours, theirs):
 
 
 def compare_pieces(text):
-    """Texts are cut where pieces of the whole text end, though these models put a space before each text."""
+    """Compares a text that skippipe encodes in parts with the whole text. A part must end where a piece of the whole
+    text ends, and only the first part may get the space that these models put before a text."""
     try:
         import sentencepiece
     except ImportError:

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Compares tokens with those of the tokenizers and sentencepiece packages, on mixed scripts, code and emoji. The test
 # trains the tokenizers itself and is skipped if the packages cannot be imported. SKIPPIPE_PYTHON names another
-# interpreter. PARITY_MB is the size of the text in megabytes; the package takes up to a minute for 10.
+# interpreter. PARITY_MB is the size of the text in megabytes; the packages take up to a minute for 10 MB.
 set -eu
 cd "$(dirname "$0")/../.."
 python=${SKIPPIPE_PYTHON:-python3}

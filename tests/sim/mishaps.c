@@ -46,7 +46,8 @@ void mishap_draw(struct world *w, struct mishap *m)
 	m->a = rng_below(&sim.rng, w->n_agents);
 	m->b = sim_chance(0.3) ? CONTROLLER :
 				 (m->a + 1 + rng_below(&sim.rng, w->n_agents - 1)) % w->n_agents;
-	/* if two bits flip in an iteration, replicas with wrong weights could be the majority */
+	/* A second FLIP becomes KILL: after two, replicas with wrong weights could be the
+	 * majority. */
 	for (const struct mishap *x = w->mishaps; x < m && m->kind == FLIP; x++)
 		if (x->kind == FLIP)
 			m->kind = KILL;

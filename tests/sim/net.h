@@ -151,9 +151,9 @@ uint64_t net_drop_parcels(struct peer *r);
 /* For a dying process: keeps those messages that were sent before it died. In each class these are
  * the messages that arrive up to a random time. */
 void net_leave_parcels(struct peer *from);
-/* Returns the message that arrives first at a post, and its peer; NULL: none is in transit. If the
- * message is in a list from which the caller must remove it, *of points to its pointer there. *of
- * is NULL if the sender keeps the message. */
+/* Returns the message that arrives first at a post, and its peer; NULL: none is in transit. *of
+ * points to the list's pointer to the message, by which the caller removes the message from the
+ * list. *of is NULL if the sender keeps the message. */
 struct parcel *net_first_to_come(struct post *p, struct peer **to, struct parcel ***of);
 /* Frees the messages whose acknowledgement has arrived by now. */
 void net_take_acks(struct peer *r);

@@ -246,7 +246,7 @@ static void turn_controller(struct world *w)
 	if (w->controller->run.ending.restarts) {
 		w->out->rewinds += w->controller->run.record.n_rewinds;
 		world_end_process(w, CONTROLLER, false);
-		if (sim_chance(0.2)) /* it dies before it has cut the model, and returns later */
+		if (sim_chance(0.2)) /* the controller dies before it has cut the model */
 			w->start_us[CONTROLLER] = sim.now_us + sim_draw(10000, 4000000);
 		else
 			start_process(w, CONTROLLER);

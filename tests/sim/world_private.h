@@ -62,7 +62,7 @@ struct mishap {
 
 /* The weights that an agent has at the end. */
 struct held {
-	int stage; /* their stage; -1: the agent has no weights of the last commit */
+	int stage; /* stage of the weights; -1: the agent has no weights of the last commit */
 	uint64_t hash;
 	bool announced; /* the store has an announced hash for this stage */
 	bool matches;   /* the announced hash equals `hash` */
@@ -94,10 +94,11 @@ struct world {
 	struct agent *agents[SIM_AGENTS];
 	struct agent_place places[SIM_AGENTS];
 	char join[64];
-	int64_t start_us[SIM_PROCESSES]; /* its next start, on the world's clock; INT64_MAX: none */
-	int64_t job_us[SIM_PROCESSES];   /* usual length of a job */
-	/* Usual length of the optimizer's step, and of storing a fetched standby copy; 0: as other
-	 * jobs. */
+	/* Next start of each process, on the world's clock; INT64_MAX: none. */
+	int64_t start_us[SIM_PROCESSES];
+	int64_t job_us[SIM_PROCESSES]; /* usual length of a job of each process */
+	/* Usual length of the optimizer's step, and of storing a fetched standby copy; 0: the usual
+	 * length of other jobs. */
 	int64_t step_us, store_us;
 	struct mishap mishaps[MISHAPS];
 	uint32_t n_mishaps;

@@ -3,17 +3,18 @@
 #
 #   machines_begin                makes the keys; exits 77 with the reason if machines cannot be made here
 #   machine NAME NETWORK PORT [VARIABLE=VALUE...]
-#                                 starts a machine. NETWORK is a node of the bed or a namespace. Only the first process of
-#                                 the machine has the variables, like those of a provider of rented machines.
+#                                 starts a machine. NETWORK is a node of the bed or a namespace. Only the first process
+#                                 of the machine has the variables, like those of a provider of rented machines.
 #                                 $machine_path is put before the PATH of its sessions
-#   machine_boot NAME NODE ROOT   starts a machine at a node of the bed that boots systemd of the file system ROOT, with sshd;
-#                                 units of its users go on without a session
-#   machines_ssh                  prints the end of an ssh configuration of the hub
-#   machines_wait                 waits until all accept connections, and sets ${machine_pid[NAME]} to the id, here, of the
-#                                 machine's first process
+#   machine_boot NAME NODE ROOT   starts a machine at a node of the bed that boots systemd of the file system ROOT, with
+#                                 sshd; units of its users continue without a session
+#   machines_ssh                  prints the last lines of the hub's ssh configuration
+#   machines_wait                 waits until all accept connections, and sets ${machine_pid[NAME]} to the id that the
+#                                 machine's first process has outside the machine
 #   on_machine NAME COMMAND...    runs a command among the processes of a machine
-#   machine_processes NAME        prints the processes of a machine that are not its own
-#   hub COMMAND...                runs a command on the hub, in its home folder; ${as_hub[@]} is the beginning of that command
+#   machine_processes NAME        prints the processes of a machine except its first process and those of sshd
+#   hub COMMAND...                runs a command on the hub, in its home folder; ${as_hub[@]} is the beginning of that
+#                                 command
 #   fleet NAME STATUS WORD...     runs skippipe fleet on the hub with its output in $dir/NAME.out
 #   fleet_bundle                  sets archive to a bundle, which it makes if necessary, and bundle to the option that names
 #                                 it to fleet up

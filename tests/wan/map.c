@@ -68,9 +68,9 @@ static double matrix_at(const json_t *links, const char *key, uint32_t i, uint32
 	return json_is_number(v) ? json_number_value(v) : -1;
 }
 
-/* Gives the controller the same links as the first node in its place. The link between these two is
- * copied from a link between that node and another node in the place. Without such a node, it is
- * the link of a local network. */
+/* Gives the controller the links of the first node in its place. The link between the controller
+ * and this node is copied from the link between this node and the second node in the place. If the
+ * place has only one node, it is the link of a local network. */
 static int place_controller(struct map *m, struct error *err)
 {
 	uint32_t c = m->n - 1, like = 0, other;

@@ -28,7 +28,7 @@ struct map_request {
 	int n_stages, stages[CLUSTER_MOST_STAGES];
 	const char *controller_at; /* place of the controller; NULL: the place of node 0 */
 	double least_bytes_per_s;  /* the bandwidth of a slower link is raised to this */
-	double divisor;            /* all bandwidths are then divided by this; 0: by 1 */
+	double divisor;            /* then all bandwidths are divided by this, if it is above 1 */
 	/* If the regions are used: values for the description that map_format writes; 0:
 	 * unknown. */
 	double activation_bytes, weights_bytes_per_stage;

@@ -204,8 +204,8 @@ struct ui_prompt {
 struct ui_display {
 	enum view view;
 	enum graph graph;
-	/* 0: the help is closed. 1: its first page is shown. After the last page the number rises
-	 * on, and the view shows the first page again. */
+	/* 0: the help is closed. 1: its first page is shown. After the last page the number keeps
+	 * rising, and the first page is shown again. */
 	int help_page;
 	/* Width of the timeline: 0 shows one iteration, and each step up or down halves or doubles
 	 * it. */
@@ -329,7 +329,8 @@ void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind);
 /* Opens DIALOG_FINISH. iterations: over how many the learning rate falls; 0: the dialog proposes a
  * number. */
 void dialog_open_finish(struct ui *u, const struct state *s, int64_t iterations);
-/* Opens DIALOG_CUT. layers: shorter than the dialog's field; "": the stages proposed last. */
+/* Opens DIALOG_CUT. layers: the layers of each stage, as typed, shorter than dialog.layers; "": the
+ * stages proposed last. */
 void dialog_open_cut(struct ui *u, const struct state *s, const char *layers);
 /* Handles a key while a dialog is open. */
 void dialog_key(struct ui *u, const struct state *s, uint32_t key);

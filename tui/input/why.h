@@ -18,11 +18,11 @@ struct why {
 	bool full;        /* all memory slots of the node are in use */
 	uint32_t ahead;   /* number of tasks that will run before that of the microbatch */
 	double waited_s;  /* time waited so far, in plan seconds */
-	double left_s;    /* how long it will still wait, estimated, in plan seconds */
+	double left_s;    /* estimate of the time left to wait, in plan seconds */
 	bool choice;      /* true: the task may run on any node of the stage */
 	bool alternative; /* true: another node of the stage is live and has a free slot */
-	/* Among such nodes, the one by way of which the microbatch would reach its next node
-	 * earliest */
+	/* Only with `alternative`: the other node by way of which the microbatch would reach its
+	 * next node earliest */
 	uint16_t other;
 	/* How much longer the transfers by way of `other` take, in plan seconds. */
 	double link_s;

@@ -30,7 +30,8 @@ struct chart {
 	const struct map *m;
 	struct canvas canvas;
 	struct map_spots spots;
-	struct rect marker[MAP_NODES]; /* (n) of the nodes, by map_index, or of the regions */
+	/* (n) markers of the nodes, by map_index, or of the regions (by_region) */
+	struct rect marker[MAP_NODES];
 	uint32_t n;
 	bool by_region;
 	bool full;     /* markers are wide enough for the node's task */

@@ -1,7 +1,8 @@
 /* map_spots.h - finds free cells for the markers and labels of a map.
  *
  * Many nodes are at the same place, but their markers must not cover each other. Each marker takes
- * the free cells nearest to its point. Equal points give equal cells, so that markers do not jump.
+ * the free cells nearest to its point. The same points always give the same cells, so that markers
+ * do not jump.
  */
 #ifndef TUI_MAP_SPOTS_H
 #define TUI_MAP_SPOTS_H

@@ -66,8 +66,8 @@ static double usual_s(const struct state *s, uint16_t from, uint16_t to)
 					 : 0;
 }
 
-/* Returns how much of its way a travelling microbatch has covered, from 0.05 to 0.95. It is never
- * 1, because only a message says that the microbatch has arrived. */
+/* Returns the estimated progress of a microbatch's transfer, from 0.05 to 0.95. It is never 1,
+ * because only a message says that the microbatch has arrived. */
 static float progress_of(const struct chart *c, const struct state_flight *f)
 {
 	double usual = usual_s(c->s, state_chain_node(f, f->position),

@@ -37,8 +37,8 @@ static bool is_failed(const struct state_node *n)
 }
 
 /* Returns true while the node lights up: for one plan second after a microbatch began to wait
- * there. It lights up at least until the screen is drawn once, because a fast run has many
- * collisions in a real second. */
+ * there. In a fast run, a plan second can pass between two pictures of the screen. The node
+ * therefore lights up for FLASH_LEAST_US at least. */
 static bool collides(const struct chart *c, uint16_t node)
 {
 	double scale = c->s->run.time_scale > 0 ? c->s->run.time_scale : 1;

@@ -32,8 +32,8 @@ struct cost {
  * is assumed to be stopped; -1: none. slower: assumed duration of an iteration, as a multiple of
  * the present one. */
 struct cost costs_of(const struct prices *p, const struct state *s, int without, double slower);
-/* Returns the share of the nodes' time that they spend with tasks whose results are committed. The
- * time is that between the commits of the newest iterations. 0: no iteration has ended. */
+/* Returns the share of time that the nodes spend with tasks whose results are committed, over the
+ * newest iterations. 0: no iteration has ended. */
 double costs_goodput(const struct state *s);
 
 #endif

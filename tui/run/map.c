@@ -86,7 +86,7 @@ struct sums {
 	float *distances;
 	uint32_t *count, n, known;
 	bool by_region;
-	bool least; /* true: the shortest measurement is the distance; false: their mean */
+	bool least; /* a distance is the shortest of its measurements; false: their mean */
 };
 
 static void add_distance(struct sums *t, const struct map *m, uint16_t from, uint16_t to, float d)

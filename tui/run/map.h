@@ -73,8 +73,7 @@ int map_index(const struct map *m, uint16_t node);
 
 /* Returns true if transfers over the link take at least twice their planned time. */
 bool map_is_slow(const struct msg_link *l);
-/* Returns the newest collision that still lasts at a node; NULL: none. (A node's queue is in order
- * of arrival.) */
+/* Returns the newest collision that still lasts at a node; NULL: none. */
 const struct state_wait *map_newest_wait(const struct state_node *n);
 /* Returns the collision that began last in the whole run, whether or not it still lasts; NULL:
  * none. */

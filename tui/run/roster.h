@@ -12,8 +12,8 @@ struct roster {
 		/* The nodes of stage s are nodes[first[s]] to nodes[first[s + 1] - 1]. */
 		first[MSG_STAGES + 1];
 	uint32_t n_stages;
-	/* Number of nodes in the largest stage. If no node has a stage: number of rows that they
-	 * need. */
+	/* Number of nodes in the largest stage. If no node has a stage: number of rows in which all
+	 * nodes are listed. */
 	uint32_t largest;
 	bool unplaced; /* no node has a stage yet; messages then report stage 0 for every node */
 	int digits;    /* number of digits of the highest node id, at least 2 */

@@ -15,8 +15,8 @@
 /* The property that colours tell apart. */
 enum colouring { COLOUR_TASK, COLOUR_MICROBATCH, COLOUR_DATA_NODE, COLOURINGS };
 
-/* Return the style of a microbatch's text, and that of its bar, whose background has the colour.
- * by_task: the style to use if colours tell kinds of tasks apart. */
+/* Return the style of text about a microbatch, and the style of its bar, which has the colour as
+ * background. by_task: the style to use if colours tell kinds of tasks apart. */
 unsigned colouring_text(enum colouring by, const struct state *s, uint32_t microbatch,
 			unsigned by_task);
 unsigned colouring_bar(enum colouring by, const struct state *s, uint32_t microbatch,

@@ -406,8 +406,8 @@ void decoder_byte(struct decoder *d, uint8_t byte, int64_t now_us, struct termin
 		d->glyph_missing = 0;
 		return;
 	}
-	/* The console has asked the operator to press [ again (INPUT_UNFINISHED), so this one is a
-	 * key. */
+	/* The console has asked the operator to press [ again (INPUT_UNFINISHED), so the second [
+	 * is a key. */
 	if (was_announced && d->is_resumed && d->state == CONTROL && byte == '[' &&
 	    d->n_parameters == 0)
 		d->state = GROUND;

@@ -48,9 +48,9 @@ struct terminal_event {
 	/* INPUT_KEY: a character or one of enum press.
 	 *
 	 * INPUT_UNFINISHED: for 0.3 s the rest of a report or of pasted text has been missing, so
-	 * that a key pressed now may be taken for a part of it. If the last character may be a key
-	 * that was pressed after Escape, or may begin a report, `key` is this character; otherwise
-	 * `key` is 0.
+	 * that a key pressed now may be taken for a part of it. A single character after the key
+	 * Escape may be a key, or may begin a report; `key` is then this character. Otherwise `key`
+	 * is 0.
 	 */
 	uint32_t key;
 	int x, y;          /* INPUT_CLICK: the cell that was clicked; (0, 0) is the top left */

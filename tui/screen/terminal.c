@@ -163,7 +163,8 @@ static void arm_rescue(const char *type)
 	alloc_before_exit(restore_at_once);
 }
 
-/* Other categories stay "C": numbers keep their points, and an unknown LC_TIME has no effect. */
+/* Sets only LC_CTYPE. The other categories of the locale stay "C": numbers keep their points, and
+ * an unknown LC_TIME has no effect. */
 void terminal_set_locale(void)
 {
 	static const char *const names[] = { "LC_ALL", "LC_CTYPE", "LANG" };

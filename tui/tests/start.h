@@ -19,7 +19,8 @@ struct state *start_state(uint32_t nodes, uint32_t stages, bool emulated, enum g
 /* Applies another status message to the state, and copies it to *m. */
 void start_status(struct state *s, enum gather_step step, uint32_t part, uint32_t parts,
 		  float left_s, const char *doing, struct msg *m);
-/* Changes the run to one without an emulated network, whose links and sums are measured. */
+/* Changes the run to one without an emulated network. Its links and sums of gradients then have
+ * measurements. */
 void start_measured(struct state *s);
 
 #endif

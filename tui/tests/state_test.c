@@ -1,4 +1,5 @@
-/* Tests that the console derives from events the state that the invented run really had. */
+/* Invents runs, applies their events to a console's state, and checks that this state is the one
+ * that the run had. */
 
 #include <stdio.h>
 #include <stdlib.h>

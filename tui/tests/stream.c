@@ -312,8 +312,8 @@ static void send_node(struct run *r, uint32_t i, uint8_t state, const char *why)
 	n->lost_s = i % 7 == 3   ? 0
 		    : i % 7 == 5 ? -1
 				 : 36.2f + 0.7f * (float)(i % 6) *
-						   /* For i % 7 == 3 lost_s is 0 (unknown), for 5 it
-						    * is -1 (no plan). */
+						   /* i % 7 == 3: lost_s is unknown (0); i % 7 == 5:
+						    * without the node there is no plan (-1). */
 						   (float)(i % 6);
 	if (i % 8 != 7)
 		n->spent = (struct device_time){ { 650000 + i * 10000, i % 3 * 90000,

@@ -289,7 +289,7 @@ TEST(formats)
 	state_free(s);
 }
 
-/* Other stages are described before they are ordered. */
+/* Before the operator orders other stages, the dialog shows a preview of them. */
 TEST(cut)
 {
 	struct ui u;

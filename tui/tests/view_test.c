@@ -563,7 +563,7 @@ static void dialogs(struct state *s, struct ui *u)
 				 "training loss 1.24 to 1.33 expected");
 		if (k == 8) {
 			m.u.see_preview.verb = COMMAND_CUT;
-			m.u.see_preview.n_predictions = 0; /* those are of plans */
+			m.u.see_preview.n_predictions = 0; /* only plans have predictions */
 			snprintf(m.u.see_preview.text, sizeof(m.u.see_preview.text),
 				 "layers 4,4,4 -> 0,7,5; 2 of 6 nodes get other layers: n02 n04; "
 				 "files: 1.9 MB to the controller, 3.8 MB from it");

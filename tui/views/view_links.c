@@ -27,8 +27,9 @@ struct worst {
 };
 
 /* Makes the sort key of a link; the worst links come first. Cut links are worst. The others are
- * compared by the map's measure. While links are being measured, they are compared by the planned
- * time of an activation or the latency instead. */
+ * compared by the map's measure. While links are being measured, there are no transfer times; the
+ * longer of the planned time of an activation and the latency then replaces the ratio to the plan.
+ */
 static struct worst weigh_link(const struct state *s, const struct ui *u, const struct msg_link *l)
 {
 	float longest = fmaxf(l->planned_delay_s, l->latency_s);

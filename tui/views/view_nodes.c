@@ -236,7 +236,7 @@ static unsigned write_device(const struct node_row *r, char text[CELL])
 	return STYLE_FAINT;
 }
 
-/* Returns the figures of the node's GPU; all are unknown if the node is gone. */
+/* Returns the figures of the node's GPU; all are unknown if the node is not in the run. */
 static struct gpu_figures gpu_of(const struct msg_see_node *m)
 {
 	return is_here(m) ? m->gpu : (struct gpu_figures){ 0 };
