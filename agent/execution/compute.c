@@ -36,6 +36,12 @@ enum {
 /* Number of the input of measured tasks. Inputs of microbatches are counted from 1. */
 #define MEASURED_INPUT UINT64_MAX
 
+/* The times of one kind of pass. */
+struct pass_times {
+	double least_s, later_s; /* the shortest pass; the sum of all passes but the first */
+	int count;
+};
+
 struct compute {
 	struct compute_setup setup;
 	struct stage *stage;
@@ -43,7 +49,7 @@ struct compute {
 	struct pool *pool;  /* threads that add sums; NULL: none */
 	bool pristine;      /* the stage has its initial weights */
 	bool measured;
-	double forward_s, backward_s, loss_s;
+	struct pass_times forward, backward, loss;
 	struct corpus *corpus;     /* the node has stage 0: its corpus */
 	int32_t *tokens, *targets; /* (B, T) tokens of a microbatch */
 };
@@ -309,24 +315,35 @@ static struct pass_start pass_start(void)
 	return (struct pass_start){ clock_monotonic_us(), clock_process_us() };
 }
 
-/* Lowers *minimum to the time of this pass, s. After an idle period, a node with a quota runs a
- * short pass without a pause, and is stopped later. The pass therefore counts as the longer of its
- * elapsed time and its processor time divided by the quota. */
-static void keep_minimum(const struct compute *c, double *minimum, struct pass_start start)
+/* Adds a pass to the times of its kind. After an idle period, a node with a quota runs a short pass
+ * without a pause, and is stopped later. The pass therefore counts as the longer of its elapsed
+ * time and its processor time divided by the quota. */
+static void add_pass(const struct compute *c, struct pass_times *p, struct pass_start start)
 {
 	double s = (double)(clock_monotonic_us() - start.at_us) * 1e-6;
 
 	if (c->setup.quota > 0)
 		s = fmax(s, (double)(clock_process_us() - start.process_us) * 1e-6 /
 				    c->setup.quota);
-	if (*minimum == 0 || s < *minimum)
-		*minimum = s;
+	if (p->count == 0 || s < p->least_s)
+		p->least_s = s;
+	if (p->count++ > 0)
+		p->later_s += s;
+}
+
+/* Returns the time of a pass: the shortest one, because other programs can only delay it. With a
+ * quota it is the mean without the first pass, which is slower: a pass is stopped a varying number
+ * of times, so the shortest one of a lucky node would attract more microbatches than it can
+ * compute. */
+static double pass_s(const struct compute *c, const struct pass_times *p)
+{
+	return c->setup.quota > 0 && p->count > 1 ? p->later_s / (p->count - 1) : p->least_s;
 }
 
 /* Times a task. On a GPU the input of the next task arrives during the present task, and the output
  * leaves after it, as for a microbatch. All tasks have the same input, and therefore one number. */
 static int time_task(struct compute *c, enum task_kind kind, const float *in, float *out,
-		     double *minimum)
+		     struct pass_times *times)
 {
 	bool first = stage_index(c->stage) == 0, gives = kind != TASK_BACKWARD || !first;
 	bool leaves = gives && stage_takes_encoded(c->stage);
@@ -345,7 +362,7 @@ static int time_task(struct compute *c, enum task_kind kind, const float *in, fl
 	if (first && kind != TASK_BACKWARD)
 		t.tokens = kind == TASK_FORWARD ? c->tokens : c->targets;
 	rc = stage_run(c->stage, &t);
-	keep_minimum(c, minimum, start);
+	add_pass(c, times, start);
 	return t.output ? stage_output_collect(t.output, out, &err) : rc;
 }
 
@@ -353,11 +370,11 @@ static int time_task(struct compute *c, enum task_kind kind, const float *in, fl
  * zeroes the gradient afterwards. */
 static int measure_once(struct compute *c, const float *in, float *out)
 {
-	int rc = time_task(c, TASK_FORWARD, in, out, &c->forward_s);
+	int rc = time_task(c, TASK_FORWARD, in, out, &c->forward);
 
 	if (rc == 0 && stage_index(c->stage) == 0)
-		rc = time_task(c, TASK_LOSS, in, out, &c->loss_s);
-	return rc ? rc : time_task(c, TASK_BACKWARD, in, out, &c->backward_s);
+		rc = time_task(c, TASK_LOSS, in, out, &c->loss);
+	return rc ? rc : time_task(c, TASK_BACKWARD, in, out, &c->backward);
 }
 
 static int measure_stage(struct compute *c, struct job *j)
@@ -367,7 +384,7 @@ static int measure_stage(struct compute *c, struct job *j)
 	int rc = in && out ? 0 : -ENOMEM;
 
 	if (!c->measured)
-		c->forward_s = c->backward_s = c->loss_s = 0;
+		c->forward = c->backward = c->loss = (struct pass_times){ 0 };
 	for (size_t k = 0; in && k < n; k++)
 		in[k] = (float)((k * 7919) % 1000) * 1e-3f - 0.5f;
 	for (int i = 0; rc == 0 && !c->measured && i < MEASURE_TIMES; i++)
@@ -380,9 +397,9 @@ static int measure_stage(struct compute *c, struct job *j)
 		return error_set(&j->err, rc, "stage %u: measuring: %s", stage_index(c->stage),
 				 strerror(-rc));
 	c->measured = true;
-	j->measured.forward_s = c->forward_s;
-	j->measured.backward_s = c->backward_s;
-	j->measured.loss_s = c->loss_s;
+	j->measured.forward_s = pass_s(c, &c->forward);
+	j->measured.backward_s = pass_s(c, &c->backward);
+	j->measured.loss_s = pass_s(c, &c->loss);
 	j->measured.corpus_hash = stage_index(c->stage) == 0 ? corpus_hash(c->corpus) : 0;
 	j->hash = stage_hash(c->stage);
 	return 0;
