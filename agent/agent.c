@@ -55,8 +55,8 @@ enum {
 	LISTEN_TRIES = 50,
 	/* If two turns are this far apart, the process was suspended. */
 	STOPPED_US = 3000000,
-	/* A short job may take stuck_s seconds plus this multiple of the longest short job so
-	 * far. */
+	/* A short job (job_is_short) may take stuck_s seconds plus this multiple of the longest
+	 * short job so far. */
 	STUCK_TIMES = 20,
 	STUCK_LONG_TIMES = 40, /* other jobs may take this multiple of the limit of short jobs */
 	FILES = 8192,          /* limit of open files that the agent requests from the system */
@@ -278,11 +278,13 @@ static void finish_job(struct agent *a, int64_t now_us)
 	job_clear(job);
 }
 
-/* Sets *job to the job of the first module that has one. A requested step comes before jobs that
- * would discard it, a checkpoint's copy before the next step, and changes of weights before tasks.
+/* Sets *job to the job of the first module that has one. In this order a requested step runs before
+ * jobs that would discard the step, a checkpoint's copy is made before the next step, and weights
+ * change before tasks run.
+ *
  * A copy of the stage is made in parts, and a task may run between two parts. A step waits for the
- * last part of a checkpoint's copy. It does not wait for a copy that another node has requested,
- * but voids it. */
+ * last part of a checkpoint's copy. A step does not wait for the copy that another node has
+ * requested, and makes that copy void. */
 static bool take_next_job(struct agent *a, struct job *job, int64_t now_us)
 {
 	bool after_part = job->kind == JOB_STATE;
@@ -462,7 +464,7 @@ int64_t agent_deadline_us(const struct agent *a)
 		at, take_sooner(heartbeat_deadline_us(a), report_deadline_us(a->modules.report)));
 	if (a->run.welcomed)
 		at = take_sooner(at, deadline_in_run_us(a));
-	if (a->tell.end.leaving) /* the end of a job wakes the loop before this time */
+	if (a->tell.end.leaving) /* the loop also wakes when a job ends */
 		at = take_sooner(at, threads_work(a) ? late_us(a) : a->tell.end.leave_from_us);
 	return at;
 }

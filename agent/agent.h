@@ -87,8 +87,8 @@ void agent_send(struct agent *a, int64_t now_us);
 void agent_leave(struct agent *a, const char *why, bool drains, int64_t now_us);
 /* Returns true if the agent has ended, and sets *status to the exit status. */
 bool agent_over(const struct agent *a, int *status, int64_t now_us);
-/* Returns true if a thread still computes, writes or reads the GPU. agent_free would then wait for
- * it. */
+/* Returns true if a thread still computes, writes a checkpoint, or reads the GPU's figures.
+ * agent_free would then wait for this thread. */
 bool agent_stuck(const struct agent *a);
 /* Returns for how many milliseconds an injected fault suspends the process; 0: no fault. Each fault
  * is returned once. */

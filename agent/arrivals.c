@@ -261,8 +261,8 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 	/* The tensor is for the previous stage of this node. */
 	if (route_stage(&r, t->index) != a->held.stage)
 		return drop_tensor(a);
-	/* The controller has not ordered this evaluation yet. After a change of weights it must
-	 * repeat the order. */
+	/* The controller has not ordered this evaluation yet, or must order it again because the
+	 * weights have changed. */
 	if (t->evaluate && !iteration_needs_input(&a->iteration, &r, t->index))
 		return FATE_EARLY;
 	if (!t->evaluate && !is_of_attempt(a, t, &r, &fate))
@@ -295,7 +295,7 @@ static bool is_plausible(const struct agent *a, const struct msg *m)
 	size_t n = m->body_size / sizeof(float);
 
 	if (!chained && slices_format(reduction_slices(a->modules.reduction)) != FORMAT_FP32)
-		return true; /* slices.h checks these when the slice is complete */
+		return true; /* slices.h checks encoded numbers when the slice is complete */
 	if (chained) {
 		if (m->body_size !=
 		    links_chain_bytes(&a->modules.links, kind, m->u.tensor.evaluate))
@@ -365,8 +365,8 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_
 	}
 }
 
-/* Counts a message as refused. It is not a message between agents, or names a sender other than the
- * node whose key the peer has proven. */
+/* Counts a message as refused, because it is not a message between agents, or names a sender other
+ * than the node whose key the peer has proven to hold. */
 static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 {
 	uint32_t node =
@@ -455,8 +455,8 @@ void arrivals_look_again(struct agent *a, int64_t now_us)
 		enum fate fate;
 		struct msg m;
 
-		/* The message was decoded once, when it arrived, so here only memory can be
-		 * missing. */
+		/* The message could be decoded when it arrived, so decoding can fail here only for
+		 * lack of memory. */
 		if (read_message(a, &e->message, &m) < 0)
 			continue;
 		fate = take_tensor(a, &m, e, now_us);

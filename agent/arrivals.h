@@ -22,7 +22,7 @@ void arrivals_look_again(struct agent *a, int64_t now_us);
 /* Drops the early tensors because the stage changes, but keeps sums for the standby copy. */
 void arrivals_forget(struct agent *a);
 void arrivals_forget_peer(struct agent *a, uint16_t node); /* drops the peer's early tensors */
-/* Accepts sums from the peer again, after a delay. */
+/* Accepts sums from the peer again, if it was asked to hold them back. */
 void arrivals_let_in(struct agent *a, uint16_t node);
 
 #endif

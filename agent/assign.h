@@ -12,8 +12,8 @@
 struct agent;
 struct job;
 
-/* Begins an assignment. Ignores one that is older than the newest. Reports an invalid one to the
- * controller. */
+/* Begins an assignment. Ignores an assignment that is older than the newest one. Reports an invalid
+ * assignment to the controller. */
 void assign_begin(struct agent *a, const struct msg_assign *m);
 /* Returns true while an assignment is being carried out: the standing is neither UNASSIGNED nor
  * READY. */

@@ -29,7 +29,7 @@ struct heartbeat {
 	uint64_t rss_bytes;
 	struct processor_time processor;
 	int64_t ping_us;    /* time of the controller's clock that its last PING reported */
-	int64_t ping_at_us; /* when that PING arrived; 0: none has arrived */
+	int64_t ping_at_us; /* when the last PING arrived; 0: none has arrived */
 };
 
 struct heartbeat *heartbeat_new(void)

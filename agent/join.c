@@ -360,9 +360,9 @@ static const char *absence_text(uint8_t absence)
 	}
 }
 
-/* Gives the address at which this machine reaches a peer. If the peer's address is link-local, the
- * name of this machine's interface is added: the name in --join's address, or, if that address has
- * none, the name in the address at which this agent listens. */
+/* Gives the address at which this machine reaches a peer. A link-local address needs the name of an
+ * interface of this machine. The name is taken from --join's address. If that address has
+ * none, it is taken from the address at which this agent listens. */
 static void find_address(struct agent *a, const struct msg_peer *m, char out[LINK_ADDRESS_SIZE])
 {
 	char zone[LINK_ADDRESS_SIZE];

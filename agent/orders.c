@@ -189,9 +189,9 @@ static void put_in_line(struct agent *a, struct msg *m)
 
 /* ---- orders carried out at once ---- */
 
-/* Returns the number of committed iterations that the newest message with such a number implies.
- * The number may be lower than that of an earlier message, because a run may return to a
- * checkpoint. */
+/* Returns the number of committed iterations that the message implies. For a message without such a
+ * number, returns the number from the newest message that had one. The number may fall, because a
+ * run may return to a checkpoint. */
 static uint64_t committed_according_to(const struct agent *a, const struct msg *m)
 {
 	switch (m->type) {

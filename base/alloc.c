@@ -1,8 +1,8 @@
 /* Allocators that end the program when memory runs out.
  *
  * A small allocation fails so rarely that the error path after each one would never be tested. A
- * program that ends at the first failure is simpler. A training run survives it as it survives any
- * killed agent or controller. */
+ * program that ends at the first failure is simpler. A training run survives the end of such a
+ * program as it survives any killed agent or controller. */
 #include "base/alloc.h"
 
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* array.h - arrays that grow, and the median.
  *
- * An array doubles its room when it grows, so that appending n elements moves at most n elements
- * in all.
+ * An array doubles its room when it grows, so that appending n elements moves fewer than 2 * n
+ * elements in all.
  */
 #ifndef BASE_ARRAY_H
 #define BASE_ARRAY_H

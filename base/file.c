@@ -218,9 +218,9 @@ static void remove_leftovers(const char *path)
 		closedir(d);
 }
 
-/* Locks a new temporary file. Returns false if another process has taken the file for a killed
- * writer's and removed it before the lock was set. Returns true on a file system without locks,
- * because file_remove_aside removes nothing there. */
+/* Locks a new temporary file. Returns false if another process removes the file or has removed it:
+ * before the lock is set, the file looks like one that a killed writer has left. Returns true on a
+ * file system without locks, because file_remove_aside removes nothing there. */
 static bool lock_aside(int fd)
 {
 	struct stat st;

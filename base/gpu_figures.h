@@ -41,7 +41,7 @@ enum {
 
 struct gpu_figures {
 	uint8_t known;         /* bits of enum gpu_known; a figure without its bit is 0 */
-	uint8_t utilisation;   /* percent of the last sampling period in which a kernel ran */
+	uint8_t utilisation;   /* time in which a kernel ran, percent of the sampling period */
 	uint8_t temperature_c; /* temperature in degrees Celsius */
 	uint8_t throttling;    /* bits of enum gpu_throttling */
 	uint32_t power_mw, power_limit_mw;

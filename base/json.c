@@ -33,8 +33,8 @@ static const char *kind_of(const json_t *v)
 
 static void describe_value(const json_t *v, char *to, size_t size)
 {
-	/* jansson prints 2.0 with its point, so an error about a whole number does not say "found
-	 * 2". */
+	/* jansson prints the number 2.0 as "2.0". The error for a key that needs a whole number
+	 * then says "found 2.0", not "found 2". */
 	if (v && json_is_number(v))
 		to[json_dumpb(v, to, size - 1, JSON_ENCODE_ANY | JSON_REAL_PRECISION(12))] = '\0';
 	else if (v && json_is_string(v))

@@ -27,9 +27,11 @@ struct model_shape {
 	double layer_flop, head_flop;
 	/* Bytes of an fp32 activation between two stages, for one sequence. */
 	double activation_bytes;
-	/* Bytes that a layer keeps of one sequence from its forward to its backward pass. */
+	/* Bytes that a layer keeps for one sequence from its forward to its backward pass, at each
+	 * level of enum shape_recompute. */
 	double kept_bytes[SHAPE_RECOMPUTE_LEVELS];
-	/* Scratch memory of any pass, for each sequence of a microbatch. */
+	/* Scratch memory of a forward or backward pass, in bytes for each sequence of a
+	 * microbatch. */
 	double scratch_bytes;
 	double end_scratch_bytes; /* scratch memory of the loss in stage 0, without its logits */
 	/* Bytes of the logits of one sequence, and the most bytes that the logits of a microbatch

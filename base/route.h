@@ -11,8 +11,8 @@ enum { ROUTE_HOPS = 64 }; /* largest number of hops, and therefore of stages in 
 
 struct route {
 	uint32_t microbatch;
-	/* Number of the attempt. Each new attempt in an iteration gets a higher number, and so does
-	 * the first attempt after a restart of the controller. */
+	/* Number of the attempt. In an iteration every new attempt has a higher number than all
+	 * earlier attempts, also after a restart of the controller. */
 	uint32_t attempt;
 	/* The attempt in which the microbatch last started from the beginning. Later attempts only
 	 * replaced dead nodes, so the results of the other nodes stay valid. */

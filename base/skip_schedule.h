@@ -96,8 +96,8 @@ int skip_schedule_parse(struct skip_schedule *out, const char *text, uint64_t it
 /* Number of bytes that hold the schedule of any recipe, as text. */
 enum { SKIP_SCHEDULE_RECIPE = 96 };
 
-/* The help of --recipe in every program that has the option. docs/convergence.md has the figures,
- * for the model `deep`. */
+/* The help of --recipe in every program that has the option. Its figures were measured with the
+ * model `deep` (docs/convergence.md). */
 #define SKIP_SCHEDULE_RECIPE_HELP \
 	"grow the model from its ends: first train only the first and the last stage, then start " \
 	"the middle stages as copies of them. speed: microbatches make 80% of the visits to " \

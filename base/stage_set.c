@@ -53,9 +53,10 @@ void stage_set_format(stage_set set, char *out)
 			n += (size_t)snprintf(out + n, STAGE_SET_TEXT - n, "%s%d", n ? "," : "", s);
 }
 
-/* Goes through the path from the left. A stage that is followed by the next lower stage is an
- * exchange of two stages: both are passed at once, so exchanges cannot overlap. The larger of the
- * two is compared with the stages that follow, the smaller with those before. */
+/* Follows the path from the left. If the next stage is lower by one, the two stages are exchanged.
+ * The loop passes both at once, so exchanges cannot overlap. The lower stage of an exchange must be
+ * greater than all stages before the exchange. The stages after the exchange must be greater than
+ * its higher stage. */
 int stage_path_misplaced(const int *stages, int n, int *after)
 {
 	int last = -1;

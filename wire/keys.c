@@ -162,8 +162,9 @@ static int parse_key_file(const char *path, const char *text, struct keys_identi
 }
 
 /* Returns true if users other than root and this process may read or change the file. An exception:
- * the group may read a file of root. Service managers hand over secrets in this way: a systemd
- * credential has mode 0440, and so has a Kubernetes secret with fsGroup. */
+ * if root owns the file and this process is not root, the group may read it. Service managers hand
+ * over secrets in this way: a systemd credential has mode 0440, and so has a Kubernetes secret with
+ * fsGroup. */
 static bool is_exposed(const struct stat *st)
 {
 	const mode_t lent = st->st_uid == 0 && geteuid() != 0 ? S_IRGRP : 0;

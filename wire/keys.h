@@ -53,9 +53,10 @@ int keys_generate(struct keys_identity **out, struct error *err);
 /* Makes the key pair whose secret half is a copy of the KEYS_BYTES bytes at `secret`. Errors as
  * keys_generate. */
 int keys_from_secret(struct keys_identity **out, const uint8_t *secret, struct error *err);
-/* Loads a key pair: gives *out. -EACCES: users other than the owner may read the file. The owner's
- * group may, if root owns the file and this process is another user's. -EINVAL: the file is no key
- * file, or its two halves do not belong together. The error names file and line. */
+/* Loads a key pair: gives *out. -EACCES: users other than the owner may read or change the
+ * file. Exception: if root owns the file, and this process is another user's, the file's group may
+ * read it. -EINVAL: the file is no key file, or its two halves do not belong together. The error
+ * names file and line. */
 int keys_load(struct keys_identity **out, const char *path, struct error *err);
 /* Saves a key pair with mode 0600. -EEXIST: the file exists; a key is never overwritten. */
 int keys_save(const struct keys_identity *id, const char *path, struct error *err);

@@ -59,7 +59,7 @@ struct msg_task_event {
 	uint8_t type; /* enum work_event */
 	uint8_t kind; /* enum task_kind */
 	uint16_t node;
-	uint16_t blocker_node; /* has the value of `node`, because consoles expect this field */
+	uint16_t blocker_node; /* always equal to `node`; no program reads it */
 	uint32_t microbatch;
 	uint32_t attempt;
 	/* WORK_WAITS, WORK_STARTS: the microbatch for which this task waited, because it was
@@ -131,7 +131,7 @@ struct msg_stuck {
 	uint16_t to;
 	uint32_t ms, expected_ms;
 	uint8_t small_passes; /* 1: the peer answered small messages while the link was stuck */
-	/* 1: the peer answered small messages for so long that only large ones can be lost. */
+	/* 1: the peer answered small messages for so long that only large messages can be lost. */
 	uint8_t large_lost;
 };
 
@@ -139,7 +139,7 @@ struct msg_heartbeat {
 	uint64_t beat;
 	int64_t now_us;       /* time of the heartbeat by the agent's clock */
 	int64_t echo_us;      /* now_us of the last MSG_PING; 0: none has arrived */
-	int64_t echo_age_us;  /* time since that MSG_PING arrived */
+	int64_t echo_age_us;  /* time since the last MSG_PING arrived */
 	uint64_t iteration;
 	uint64_t committed;
 	uint64_t hash;
@@ -284,8 +284,8 @@ struct msg_measured {
 	char text[160];
 };
 
-/* The agent has reached, with a message, every node of the newest MSG_CONNECT whose use is not
- * CONNECT_SPARE. */
+/* Reports that messages of the agent have reached the nodes of the newest MSG_CONNECT, apart from
+ * the nodes with the use CONNECT_SPARE. */
 struct msg_connected {
 	uint64_t id;
 };
@@ -375,8 +375,9 @@ struct msg_peers {
 struct msg_assign {
 	uint64_t assignment; /* number of this assignment; later ones are greater */
 	uint8_t stage;
-	/* 1: load weights and moments from the agent's standby copy of this stage; without one,
-	 * keep those that the agent has. 0: initialise them from the seed. */
+	/* 1: the stage continues with the weights and moments of the agent's standby copy or, if
+	 * there is no copy, with those that the agent has. 0: the agent initialises them from the
+	 * seed. */
 	uint8_t fetch;
 };
 
@@ -427,8 +428,8 @@ struct msg_plan {
 	uint32_t n_routes;
 	const struct route *routes;
 	uint32_t n_ranks;
-	/* The node runs its tasks in this order, by their predicted starts. None: in the order of
-	 * arrival. */
+	/* The node's tasks in the order in which the node runs them, which is that of their
+	 * predicted starts. None: the node runs its tasks in order of arrival. */
 	const struct msg_rank *ranks;
 };
 
@@ -477,8 +478,8 @@ struct msg_commit {
 	float scale;
 	float lr, beta1, beta2, eps, weight_decay;
 	/* A set of stages (bit s: stage s); 0: none. After the step, every stage outside the set
-	 * copies the weights and moments of a stage in the set (stage_set_source). Its nodes have a
-	 * standby copy of that stage. */
+	 * copies the weights and moments of a stage in the set (stage_set_source). Each node of a
+	 * stage outside the set has a standby copy of the stage that it copies. */
 	uint64_t stack_from;
 	struct stage_visits visits;
 };
@@ -646,7 +647,7 @@ struct msg_command {
 	uint8_t verb;      /* enum command_verb */
 	int32_t node;
 	int32_t peer;
-	int64_t value;     /* COMMAND_SKIP, COMMAND_COMPARE: the skip ratio (skip_share_pack) */
+	int64_t value;     /* the skip ratio (skip_share_pack), or another number (names.h) */
 	uint8_t fault;     /* enum fault_kind */
 	float factor;
 	uint32_t ttl_ms;
@@ -701,12 +702,12 @@ struct msg_see_status {
 	uint64_t committed;
 	uint64_t epoch;
 	uint32_t alive, n_nodes;
-	/* Number of stages that a microbatch with skips visits; share of the microbatches that
-	 * skip, in percent (0: all of them); number of stages. */
+	/* path_length: number of stages that a microbatch with skips visits. skip_share: percent of
+	 * the microbatches that skip; 0: all of them. n_stages: number of stages. */
 	uint32_t path_length, skip_share, n_stages;
-	/* The skip schedule: its present phase, from 1; its number of phases, 0: no schedule; the
-	 * skip ratio of its next phase (skip_share_pack). That phase begins at iteration
-	 * next_phase_from; 0: there is no next phase. */
+	/* The skip schedule. skip_phase: the present phase, from 1. n_skip_phases: number of
+	 * phases; 0: no schedule. next_skip: skip ratio of the next phase (skip_share_pack).
+	 * next_phase_from: first iteration of the next phase; 0: there is none. */
 	uint32_t skip_phase, n_skip_phases, next_skip;
 	uint64_t next_phase_from;
 	/* Formats of activations and of sums in this iteration (enum tensor_format). */
@@ -779,8 +780,8 @@ struct msg_see_iteration {
 	uint64_t iteration;
 	uint64_t epoch;
 	float loss;
-	/* Measured and predicted time from the start to the end of the last backward pass, in plan
-	 * seconds (real seconds / time scale). */
+	/* Measured and predicted time from the iteration's start to the end of its last backward
+	 * pass, in plan seconds (real seconds / time scale). */
 	float iteration_s, predicted_s;
 	float sync_s, predicted_sync_s;
 	float real_s; /* real seconds from the previous commit to this commit */

@@ -62,8 +62,8 @@ struct post_options {
 	/* KEYS_ROLE_BIT mask of the roles that may connect; default: any role. */
 	uint32_t roles;
 	/* KEYS_ROLE_BIT mask of roles whose keys several processes may use at a time. Each process
-	 * is then a peer. Keys of POST_EPHEMERAL_ROLES are always shared so. If a key of another
-	 * role is used by several processes, only the newest stays connected. Default: no role. */
+	 * is then a peer. This always holds for POST_EPHEMERAL_ROLES. If several processes use a
+	 * key of another role, only the newest process stays connected. Default: no role. */
 	uint32_t shared_roles;
 	uint32_t peers_most;          /* limit of peers; default 1100 */
 	size_t chunk_bytes;           /* longest chunk sent, at most 4 MiB; default 1 MiB */
@@ -116,8 +116,8 @@ int post_listen(struct post *p, const char *address, char *bound, struct error *
 
 /* Adds a peer at an address and gives its number. The peer must prove that it owns `key`. Succeeds
  * if the address is well-formed and there is room for another peer. The post connects and
- * reconnects in the background. POST_UP reports the first session. Messages may be sent before;
- * they wait for the session. */
+ * reconnects in the background. POST_UP reports the first session. Messages that are sent earlier
+ * wait for the session. */
 int post_dial(struct post *p, const char *address, const struct keys_public *key,
 	post_peer_id *peer, struct error *err);
 
@@ -203,7 +203,8 @@ enum post_kind {
 	/* `lost` RELIABLE messages to the peer's old process were dropped. A POST_UP with
 	 * `restarted` follows. */
 	POST_LOST,
-	POST_REFUSED /* the other end refused this process for `reason`; not authenticated */
+	/* the other end refused this process for `reason`; the refusal may be forged */
+	POST_REFUSED
 };
 
 struct post_message {
@@ -250,7 +251,7 @@ struct post_peer_info {
 	/* Since when messages of some class wait without any acknowledgement in the class; 0: no
 	 * message waits. A class that only waits for a more urgent class does not count. */
 	int64_t stalled_us;
-	/* When the newest large probe was sent that the peer has answered; 0: none. */
+	/* When the newest of the answered large probes was sent; 0: none was answered. */
 	int64_t large_passed_us;
 	/* Least round trip in a sliding window of 10 to 20 s; 0: unknown. Time without measurements
 	 * does not count. */

@@ -20,8 +20,8 @@
 #include "wire/sessions/accept.h"
 
 #define ENVIRONMENT_MOST (256 << 10)
-/* A number in a variable's name from here on is no port: the container's port equals the outside
- * port. */
+/* If the number in a variable's name is SAME_FROM or more, it is not a port. The port inside the
+ * container then equals the outside port, which is the variable's value. */
 #define SAME_FROM 70000
 
 extern char **environ;

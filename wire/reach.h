@@ -42,8 +42,8 @@ struct reach {
 	char inside[2 * LINK_ADDRESS_SIZE];
 };
 
-/* Chooses the addresses of a process that listens at `bound`. The first of these that applies is
- * for all machines:
+/* Chooses the addresses of a process that listens at `bound`. The address for all machines is the
+ * first of these that is known:
  *
  * `given`, from the operator (NULL: none); `bound`, unless it stands for all interfaces; the
  * address of a provider's mapping; `seen` with the port of `bound`; an address of this machine.

@@ -50,7 +50,8 @@ struct compute {
 	bool pristine;      /* the stage has its initial weights */
 	bool measured;
 	struct pass_times forward, backward, loss;
-	struct corpus *corpus;     /* the node has stage 0: its corpus */
+	/* the run's corpus; NULL: not opened, because only stage 0 needs it */
+	struct corpus *corpus;
 	int32_t *tokens, *targets; /* (B, T) tokens of a microbatch */
 };
 
@@ -306,8 +307,8 @@ static int follow_commit(struct compute *c, struct job *j)
 
 /* The start of a pass that is timed. */
 struct pass_start {
-	int64_t at_us;      /* when it began */
-	int64_t process_us; /* the processor time of this process at that time */
+	int64_t at_us;      /* when the pass began */
+	int64_t process_us; /* processor time of this process when the pass began */
 };
 
 static struct pass_start pass_start(void)

@@ -31,7 +31,7 @@ struct compute_setup {
 	bool has_tokenizer; /* the model has a tokenizer, so its tokens are not bytes */
 	char *corpus;       /* n_corpus paths of corpus files, each ended by NUL; copied */
 	uint32_t n_corpus;  /* number of paths; 0: the default corpus */
-	size_t corpus_size; /* length of the string of paths `corpus`, bytes */
+	size_t corpus_size; /* size of `corpus`, including the NUL after each path, bytes */
 };
 
 /* Copies the setup. -ENOMEM: no memory for a batch of tokens. */

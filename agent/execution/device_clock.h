@@ -32,7 +32,7 @@ void device_clock_add(struct device_clock *x, enum device_state state, int64_t f
 void device_clock_end(struct device_clock *x, int64_t until_us);
 /* Returns the times of the states in the last completed period; all 0: no period is complete. */
 struct device_time device_clock_last(const struct device_clock *x);
-/* Returns the number of separate intervals of the state that has most of them; for tests. */
+/* Returns the largest number of separate intervals stored for any state; for tests. */
 size_t device_clock_intervals(const struct device_clock *x);
 /* Forgets the present and the last period. */
 void device_clock_forget(struct device_clock *x);

@@ -292,9 +292,9 @@ static void tell_committed(struct iteration *x, int64_t now_us)
 
 void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t now_us)
 {
-	/* A standby copy of this node's own stage will replace its weights, so only the copy may
-	 * answer the commit. After a return to a checkpoint, the present weights belong to an
-	 * iteration that the run repeats. */
+	/* A standby copy of this node's own stage will replace the node's weights, so only the copy
+	 * may answer the commit. The node's present weights may be of an iteration that the run
+	 * repeats after a return to a checkpoint. */
 	if (standby_standing(x->uses.standby) != STANDBY_NONE &&
 	    standby_stage(x->uses.standby) == x->uses.held->stage)
 		return;

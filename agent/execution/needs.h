@@ -45,9 +45,8 @@ struct needs needs_beyond(const struct needs *n, const struct needs *checked);
 /* Returns 0 if the needs fit in free_bytes, otherwise -ENOMEM: err says how much is needed, for
  * what, and how much memory is missing. */
 int needs_check(const struct needs *n, uint64_t free_bytes, struct error *err);
-/* Returns the room for early tensors, bytes: n->early plus the free memory beyond n, but at least
- * 64 MiB plus four times n->early (what correct peers send early, early.h). Never more than
- * `most`. */
+/* Returns the room for early tensors, bytes: n->early plus the free memory that the needs leave.
+ * The result is at least 64 MiB plus four times n->early, but never more than `most`. */
 uint64_t needs_early_room(const struct needs *n, uint64_t free_bytes, uint64_t most);
 
 #endif

@@ -35,7 +35,7 @@ struct plans {
 void plans_take(struct plans *x, const struct msg_plan *m);
 /* Returns the plan of an epoch, borrowed; NULL: unknown. */
 const struct agent_plan *plans_find(const struct plans *x, uint64_t epoch);
-/* Returns the largest number of visits of this node in a known plan. */
+/* Returns the largest number of routes through this node that any known plan has. */
 uint32_t plans_most_visits(const struct plans *x);
 void plans_forget(struct plans *x);
 

@@ -239,9 +239,9 @@ static bool needs_slot(const struct task *t)
 	return !t->evaluate && t->kind == TASK_FORWARD;
 }
 
-/* Returns true if the task may start now. An F needs a free slot. An L or B needs the slot of its
- * microbatch, which exists once the F has started; on a substitute node inputs may arrive before. A
- * data node's B also waits for the L, because the end of the B frees the slot. */
+/* Returns true if the task may start now. An F needs a free slot. An L or B needs the slot that its
+ * microbatch has once the F has started; on a substitute node, inputs may arrive earlier. A data
+ * node's B also waits for the L, because the end of the B frees the slot. */
 static bool may_start(const struct queue *q, const struct task *t)
 {
 	const struct entry *e = &q->entries[t->route.microbatch];

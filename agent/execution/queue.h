@@ -40,7 +40,8 @@ struct task {
 	 * wait. */
 	bool first;
 	int64_t arrived_us;
-	/* In the memory of `owner`; `at` NULL: the task reads the corpus. */
+	/* The input's bytes, which are in the memory of `owner`. `at` NULL: the task reads the
+	 * corpus. */
 	struct tensor_bytes input;
 	/* Owner of the input's bytes. Its users are this task, and a job of the worker that reads
 	 * them. */
@@ -103,8 +104,8 @@ const struct task *queue_running(const struct queue *q);
 
 /* Returns a waiting task that arrived from another node and could not start at once; each call
  * returns another task. NULL: no more. Call it after queue_start. Sets the task's `blocker`. If an
- * F lacks a slot, that is the microbatch that has held a slot longest, otherwise the microbatch
- * that runs or ran last. */
+ * F lacks a slot, the blocker is the microbatch that has held a slot longest. Otherwise the blocker
+ * is the microbatch that runs or ran last. */
 const struct task *queue_announce_waiter(struct queue *q);
 
 /* Returns true if the gradient of this task was added in any attempt, or is being added. kind: loss

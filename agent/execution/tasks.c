@@ -16,8 +16,8 @@
 
 enum { LATE_MOST_US = 20000 };
 
-/* Fields without a comment are about the running task. The worker computes it first; then it waits
- * until ends_us. */
+/* Fields without a comment are about the running task. The task ends at ends_us, even if the
+ * worker has computed it earlier. */
 struct tasks {
 	bool computed;
 	struct job result;
@@ -129,8 +129,8 @@ static int64_t could_start_us(const struct tasks *x, const struct task *t)
 	return t->arrived_us > x->nothing_until_us ? t->arrived_us : x->nothing_until_us;
 }
 
-/* Returns how long the host has delayed the start of the task, us. 0 in an emulated run, because
- * there the delay is that of another machine. */
+/* Returns how long the host has delayed the start of the task, us. Returns 0 in an emulated run,
+ * because this machine's delays are not those of the emulated node. */
 static uint32_t find_late_us(const struct tasks *x)
 {
 	int64_t late_us = x->began_us - x->could_start_us;
@@ -248,8 +248,8 @@ void tasks_job_done(struct tasks *x, struct job *job, int64_t now_us)
 }
 
 /* Adds the ended task to the times of the device. The host's time begins when the task could have
- * started. If task times are prescribed, the device is busy for that time only, and the host for
- * the rest. */
+ * started. If task times are prescribed, the device counts as busy for the prescribed time only,
+ * and the host for the rest. */
 static void add_times(struct tasks *x)
 {
 	const struct job *job = &x->result;

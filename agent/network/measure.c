@@ -42,7 +42,7 @@ enum {
 	PROBES = 2,              /* number of probes before the bandwidth is measured */
 	PROBES_OF_ALL = 5,
 	TURN_US = 2000,        /* time between two turns while a link is measured */
-	IDLE_TURN_US = 100000, /* time between two turns otherwise */
+	IDLE_TURN_US = 100000, /* time between two turns while no link is measured */
 	PIECE_BYTES = 64 << 10,
 	/* FIRST_BYTES limits the unacknowledged bulk data before the first acknowledgement. Later
 	 * the limit is at least WINDOW_BYTES. */

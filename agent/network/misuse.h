@@ -1,9 +1,9 @@
 /* misuse.h - counts violations of the protocol by other nodes, and reports them to the controller.
  *
- * This node reports another node at most once in an attempt of an iteration, and ignores its
- * messages until the next attempt. Numbers that are not finite are reported at once. Unexpected
- * messages are reported when there are too many for an accident. Only a READY agent reports,
- * because an agent without a stage cannot know which messages to expect.
+ * This node reports another node at most once each time that an iteration starts. It ignores the
+ * messages of a reported node until the next start. Numbers that are not finite are reported at
+ * once. Unexpected messages are reported when there are too many for an accident. Only a READY
+ * agent reports, because an agent without a stage cannot know which messages to expect.
  */
 #ifndef AGENT_NETWORK_MISUSE_H
 #define AGENT_NETWORK_MISUSE_H
@@ -29,15 +29,15 @@ uint32_t misuse_sender(const struct misuse *u, post_peer_id peer);
 /* Returns true if the peer has proven to hold this node's key. */
 bool misuse_proven(const struct misuse *u, post_peer_id peer, uint16_t node);
 /* Reports that the node sent numbers that are not finite, computed under the present plan. `what`
- * names the tensor. Does nothing if the node was reported in this iteration. */
+ * names the tensor. Does nothing if misuse_reported. */
 void misuse_report_numbers(struct misuse *u, uint16_t node, const char *what, int64_t now_us);
-/* Returns true if the node was reported in this iteration. */
+/* Returns true if the node was reported since the iteration last started. */
 bool misuse_reported(const struct misuse *u, uint16_t node);
 /* Counts an unexpected message as refused. Its sender `from` has proven its key. Reports the node
  * after 64 such messages in an iteration. */
 void misuse_misfit(struct misuse *u, uint16_t from, int64_t now_us);
 /* Reports the nodes that have sent frames which are no messages of this run. */
 void misuse_malformed(struct misuse *u, int64_t now_us);
-void misuse_forget(struct misuse *u); /* begins a new attempt: each node may be reported again */
+void misuse_forget(struct misuse *u); /* a new start: each node may be reported again */
 
 #endif

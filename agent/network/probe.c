@@ -1,14 +1,14 @@
 /* probe.c - finds links that may be cut: a message waits, and nothing is acknowledged.
  *
- * A link is stuck since a message began to wait on it. If the peer has acknowledged something of
- * the message's class later, the link is stuck since then. If this takes longer than expected
- * (peers_expected_us), the link is doubted. Every heartbeat reports the doubted links, and the
- * controller decides what to do (controller/iteration/link_failures.c).
+ * A link is stuck from the time at which a message began to wait on it, or from the last
+ * acknowledgement in the message's class, whichever is later. A link that is stuck for longer than
+ * expected (peers_expected_us) is doubted. Every heartbeat reports these links, and the controller
+ * decides what to do (controller/iteration/link_failures.c).
  *
  * The waiting message is dropped when its iteration ends or continues without the link. After that
  * only probes can show whether the link works. The doubt ends when a large probe is answered. Small
  * probes prove nothing, because some networks lose only full packets, for example a tunnel with a
- * smaller MTU. The heartbeat reports it if only small probes are answered. A new packet also makes
+ * smaller MTU. The heartbeat reports which links answer only small probes. A new packet also makes
  * the operating system detect that an earlier packet was lost. Lost probes fill the connection's
  * buffer, so the link is dialed again from time to time.
  *

@@ -80,8 +80,9 @@ struct job_task {
 	 * is set. */
 	uint64_t position;
 	struct tensor_bytes in; /* input of the task; `at` NULL: the task reads tokens */
-	/* The expected input of the next task, and its owner; NULL: none. The job is a user of the
-	 * owner. The numbers identify the inputs (stage_task). */
+	/* Input that the next task will probably have, and the body that owns this input (body.h);
+	 * NULL: none. The job is a user of the body. Unique numbers identify the inputs of this
+	 * task and of the next one (stage_task). */
 	struct tensor_bytes next;
 	struct body *next_owner;
 	uint64_t in_number, next_number;
@@ -135,11 +136,11 @@ struct job {
 	struct job_measured measured;
 	/* PREPARE, RESTORE: the folder of the run's checkpoints; NULL: no checkpoint is read. */
 	const char *folder;
-	/* PREPARE, RESTORE, STEP, FOLLOW: iteration of the job. LOAD does not use it; assign.c
-	 * reads it after the job. */
+	/* PREPARE, RESTORE, STEP, FOLLOW: iteration of the job. LOAD: only assign.c reads the
+	 * field, after the job. */
 	uint64_t iteration;
-	/* The hash that the weights must have, of the file (PREPARE, RESTORE) or of the neighbour
-	 * (MIX); 0: unknown. */
+	/* PREPARE, RESTORE: hash that the checkpoint's file must have. MIX: hash that the
+	 * neighbour's weights must have. 0: unknown. */
 	uint64_t expected_hash;
 	bool of_copy;           /* NORM, STATE: the job works on the standby copy */
 	bool for_checkpoint;    /* STATE: the output is for a checkpoint (save.c) */

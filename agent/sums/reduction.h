@@ -67,8 +67,8 @@ void reduction_forget(struct reduction *x);
 /* Stores a piece of a part or a sum. Returns 0: stored, or too late and ignored. -EAGAIN: the piece
  * belongs to a reduction that has not begun here. -EINVAL, -EBADMSG: as slices_put_part. */
 int reduction_put(struct reduction *x, const struct msg *m);
-/* Returns true if the reduction waits until this node has added all its gradients, and the caller
- * must check this. If all are added, the caller calls reduction_counted. counts: number of
+/* Returns true if the caller must check that this node has added all its gradients, because the
+ * reduction waits for them. If all are added, the caller calls reduction_counted. counts: number of
  * gradients that this node's queue has counted. */
 bool reduction_asks_for_count(struct reduction *x, uint64_t iteration, uint32_t counts);
 void reduction_counted(struct reduction *x, int64_t now_us);

@@ -225,7 +225,8 @@ struct work {
 	const float *gradient; /* encoding: the floats to encode */
 	unsigned char *bytes;  /* encoding: the result; decoding: the input */
 	unsigned char *digests;
-	double *squares;       /* (squares_blocks) sums of the staging buffer's blocks */
+	/* (squares_blocks) sum of the squares of each block of the staging buffer */
+	double *squares;
 	size_t n_squares;      /* number of units that compute `squares`; the others hash */
 };
 

@@ -16,8 +16,8 @@ struct body {
 	void *data;   /* (bytes), malloc */
 	size_t bytes;
 	uint32_t users;
-	bool ready;   /* false: a thread still encodes it */
-	/* When the bytes were encoded; 0: no later than the tensor was computed. */
+	bool ready;   /* false: a thread still encodes the bytes */
+	/* When a thread had encoded the bytes; 0: no thread has encoded them. */
 	int64_t ready_us;
 };
 

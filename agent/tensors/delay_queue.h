@@ -24,7 +24,9 @@ struct parcel {
 	/* When the tensor's task had ended and the link was free. The measured delay counts from
 	 * this time. */
 	int64_t ready_us;
-	int64_t computed_us; /* when the tensor was computed, or requested again */
+	/* When the tensor was computed. For a tensor that is sent again, to a substitute: when the
+	 * reroute arrived. */
+	int64_t computed_us;
 	/* Time of departure. The tensor leaves later if its body is not ready by then. */
 	int64_t due_us;
 };

@@ -52,7 +52,8 @@ struct early_traffic {
 	/* Microbatches and validations that visit the node; each has two inputs. */
 	size_t visits;
 	size_t input_bytes; /* size of the message with an input */
-	/* Size of the gradient; a replica sends less: a part and a sum, of a slice each. */
+	/* Size of the stage's gradient. A replica sends no more than this: its part of this node's
+	 * slice, and the sum of its own slice. */
 	size_t sum_bytes;
 	size_t piece_bytes; /* size of each message of the gradient, > 0 */
 };

@@ -52,16 +52,17 @@ void links_forget_peer(struct links *l, uint16_t node);
 
 /* Decides in which format the stage gives the output of the task at r's position. Returns true if
  * the stage encodes the output in the format in which it is sent. The output then leaves the device
- * during the next task. This needs a stage that encodes, and a receiver on another node. Nor may
- * anything else on this node need the numbers, such as a measurement of noise. Otherwise the output
+ * during the next task. The conditions: the stage can encode, the receiver is another node, and
+ * nothing else on this node needs the numbers, such as a measurement of noise. Otherwise the output
  * is fp32. Sets *codec to the format. */
 bool links_output_leaves(const struct links *l, const struct route *r, uint32_t position,
 			 bool evaluate, struct codec *codec);
 /* Encodes the output of the task at r's position for the node of the next position. leaving: the
  * stage has encoded the output with output.codec, and a thread collects it; NULL: the output has
- * floats. This function owns both from now on. Returns the body, of which the caller is the first
- * user. A thread encodes a large output, so the body may be not ready yet. NULL: no memory, which
- * was reported to the controller, or the iteration has changed its format meanwhile. */
+ * floats. This function owns output and leaving from now on. Returns the body, of which the caller
+ * is the first user. A thread encodes a large output, so the body may be not ready yet. NULL: no
+ * memory, which was reported to the controller, or the iteration has changed its format
+ * meanwhile. */
 struct body *links_encode(struct links *l, const struct route *r, uint32_t position, bool evaluate,
 			  struct tensor_bytes output, struct stage_output *leaving);
 /* Takes the result of a job of the threads that encoded an output. */

@@ -543,8 +543,8 @@ void cluster_reroute(struct cluster *c, uint32_t which, int gone)
 	send_living(c, &m);
 }
 
-/* Returns true if all nodes on the route have reported that they counted microbatch m. The last
- * task on the data node is not enough, because a W or a task of a substitute may end later. */
+/* Returns true if all nodes on the route have reported that they counted microbatch m. The end of
+ * the last task on the data node does not prove this, because a substitute's task may end later. */
 bool cluster_through(const struct cluster *c, uint32_t m)
 {
 	uint32_t n = 0;

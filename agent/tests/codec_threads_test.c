@@ -185,7 +185,8 @@ TEST(pieces_are_decoded_as_one_message)
 
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
 		check_pieces(t, formats[i], FLOATS);
-	/* The first and the last number that lie in two pieces. */
+	/* An absurd number lies across each boundary between two pieces, then at the start, then at
+	 * the end. */
 	for (size_t i = 1; i < PIECES; i++)
 		check_pieces(t, FORMAT_FP32,
 			     (i * ((HEAD + FLOATS * 4 + PIECES - 1) / PIECES) - HEAD) / 4);

@@ -96,12 +96,13 @@ TEST(outputs_leave_unless_they_are_read)
 	struct agent *a = begin();
 	struct peer *peer = &a->peers.list[1];
 
-	/* The signal-to-noise ratio of the first output is measured. */
+	/* This node measures the noise of the first output, and needs its floats for that. */
 	assert_false(leaves(a, 1, FORMAT_Q8));
 	peer->n_outputs[0] = peer->n_outputs[1] = 1;
 	assert_true(leaves(a, 1, FORMAT_Q8));
 	a->progress.wire = FORMAT_FP32;
-	peer->n_outputs[0] = peer->n_outputs[1] = 0; /* counts no outputs in fp32 */
+	/* The next output is the first again. In fp32 it has no noise to measure, so it leaves. */
+	peer->n_outputs[0] = peer->n_outputs[1] = 0;
 	assert_true(leaves(a, 1, FORMAT_FP32));
 	assert_false(leaves(a, 4, FORMAT_FP32)); /* the last task has no output */
 	a->run.welcome.node = 1;
@@ -109,7 +110,7 @@ TEST(outputs_leave_unless_they_are_read)
 	a->run.welcome.node = 0;
 	a->faults.active[0].kind = FAULT_CORRUPT;
 	a->faults.n = 1;
-	/* An injected fault spoils the numbers on this node. */
+	/* An injected fault spoils the output's floats, so this node needs them. */
 	assert_false(leaves(a, 1, FORMAT_FP32));
 	lone_agent_free(a);
 }

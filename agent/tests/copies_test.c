@@ -180,8 +180,8 @@ static bool two_answers(struct cluster *c)
 }
 
 /* After a return to a checkpoint, node 2 may hold weights of an iteration that the run repeats. The
- * repeated commit has the same number but other weights. Only the standby copy of the stage has
- * them, so only the copy may answer. */
+ * repeated commit has the same number but other weights. Only the standby copy of the stage has the
+ * new weights, so only the copy may answer. */
 TEST(test_weights_that_a_copy_replaces_answer_no_commit)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };

@@ -75,9 +75,9 @@ FIXTURE_TEST(noise_is_not_reported_early)
 
 	a->run.times.delay_s[1] = 0.005f;
 	for (int i = 0; i < 9; i++) {
-		/* Four times the reported delay, but a difference of less than 0.02 s. */
+		/* This delay is four times the reported one, but the difference is below 0.02 s. */
 		link_times_delay(&a->modules.link_times, 1, 0.02, SECOND);
-		/* Less than twice the reported delay. */
+		/* This delay is less than twice the reported one. */
 		link_times_delay(&a->modules.link_times, 2, 0.39, SECOND);
 	}
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);

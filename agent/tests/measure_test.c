@@ -297,7 +297,7 @@ TEST(a_late_answer_ends_the_filling)
 	assert_int_equal(wire.n_trains, 1);
 	assert_int_equal(wire.n_pieces, 1);
 	assert_int_equal(wire.piece_bytes, 64 << 10);
-	/* A late answer counts as an answer: trains are still sent after many of them. */
+	/* A late answer counts as an answer: trains are still sent after many late answers. */
 	for (int i = 0; i < UNREACHED_MOST; i++) {
 		wire.now_us += 10 * SECOND;
 		measure_it(a, 150);

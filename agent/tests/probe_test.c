@@ -135,7 +135,7 @@ TEST(a_forgotten_link_is_tried_sooner)
 	end(a);
 }
 
-/* The waiting message is never dropped, so the first connection stays. It is judged by the longer
+/* The waiting message is never dropped, so the first connection stays and is judged by the longer
  * limit. */
 TEST(a_link_whose_message_still_waits_needs_longer)
 {

@@ -194,8 +194,8 @@ TEST(test_clear_keeps_what_runs)
 	queue_free(q);
 }
 
-/* A task of a restarted microbatch runs before tasks with a rank. These run before tasks without a
- * rank, even if the latter have waited longer. */
+/* A task of a restarted microbatch runs before tasks with a rank. Tasks with a rank run before
+ * tasks without one, even if a task without a rank has waited longer. */
 TEST(a_restarted_task_goes_first)
 {
 	struct route r = { .n_hops = 1 };

@@ -152,7 +152,7 @@ static void give_sum(struct agent *a)
 	job_clear(&a->job);
 }
 
-/* Delivers a slice from another node, whose floats all have this value. */
+/* Delivers a slice whose floats all have this value, as from another node. */
 static int receive(struct agent *a, enum tensor_kind kind, uint16_t from, uint32_t index,
 		   uint64_t iteration, uint32_t attempt, float value)
 {

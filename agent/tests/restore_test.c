@@ -1,4 +1,4 @@
-/* Tests how a stage is restored that no node holds: which orders are valid, and restoring from
+/* Tests the restoring of a stage that no node holds: which orders are valid, and restoring from
  * neighbouring stages or from a file. */
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 enum { NODES = 4, STAGES = 3, STAGE = 1, ITERATION = 9, P = 10 };
 
-/* Nodes in the order. An average uses only the first two. */
+/* The nodes that an order names. average() uses only the first two. */
 static const uint16_t nodes[] = { 0, 3, 2 };
 static const uint8_t stages[] = { 0, 2, 1 };
 static const float weights[] = { 0.25f, 0.75f, 0 };

@@ -77,8 +77,8 @@ TEST(test_warnings_wait_for_the_controller)
 	cluster_unmake(c);
 }
 
-/* Imitates a large model with small limits. An activation has six chunks, which is more than the
- * bytes that may be unacknowledged by a peer. A slice is larger than a message may be. */
+/* Imitates a large model with small limits. An activation has six chunks, and is larger than the
+ * limit of unacknowledged bytes. A slice is larger than a message may be. */
 static void check_large(enum tensor_format wire, size_t threads_from_bytes)
 {
 	enum { CHUNK = 4096, ACTIVATION = 6 * CHUNK };

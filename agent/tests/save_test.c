@@ -202,8 +202,8 @@ FIXTURE_TEST(replaced_weights_are_not_saved)
 	}
 }
 
-/* Orders a checkpoint and copies the stage, so that writing begins. It lasts until the test
- * releases it. */
+/* Orders a checkpoint and copies the stage, so that writing begins. The writing lasts until the
+ * test releases it. */
 static void begin_writing_after(struct agent *a, uint64_t last)
 {
 	struct msg_save m = { COMMITTED, last > 0 ? last - 1 : 0, last };

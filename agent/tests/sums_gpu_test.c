@@ -206,7 +206,8 @@ static struct result make_sum(struct sum *x, int on_gpu)
 			send_part(x, i, j);
 	for (uint16_t i = 0; i < x->n; i++)
 		add_slice(x, i);
-	/* The GPU's replica is first, so its bytes are counted before a hash of weights. */
+	/* The GPU's replica is checked first: finish() also hashes weights, which moves more bytes
+	 * over the bus. */
 	if (x->gpu) {
 		double squares;
 
@@ -241,7 +242,8 @@ static void fill(struct sum *x, bool finite)
 		for (size_t k = 0; k < x->floats; k++) {
 			bool is_odd = !finite && k % 101 == 5;
 
-			/* Infinities of both signs meet: a CPU gives their sum a sign. */
+			/* Some sums add infinities of both signs. The result is NaN, and its sign
+			 * bit must be the CPU's. */
 			x->gradients[i][k] = is_odd ? odd[(k / 101 + (size_t)i) % 8]
 						    : (float)rng_normal(&rng);
 		}
@@ -286,8 +288,8 @@ TEST(test_sums_have_the_cpus_bits)
 			check_sums(41, n, formats[i], true);
 }
 
-/* A slice that is not plausible is refused, so one replica alone sums numbers that are not
- * finite. */
+/* With several replicas, encoded parts that are not finite are refused. Other formats than fp32 are
+ * therefore tested with one replica. */
 TEST(test_numbers_that_are_not_finite_have_the_cpus_bits)
 {
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)

@@ -1,6 +1,6 @@
 /* Compares complete agents on an emulated GPU with the same training by the model's code alone. The
- * GPU encodes and decodes activations, and the parts of sums, itself. The model's code rounds them
- * with the codec of the CPU, and adds on the CPU. The weights must have the same bits. */
+ * GPU encodes and decodes activations, and the parts of sums, itself. The model's code rounds these
+ * tensors with the CPU's codec, and adds on the CPU. The weights must have the same bits. */
 #include "agent/tests/cluster.h"
 #include "base/tests/test.h"
 #include "model/tests/emulated_device.h"

@@ -77,7 +77,7 @@ static float *copy_part(struct agent *a, struct job *job, size_t copied, int64_t
 }
 
 /* Pieces are sent only after the last part is copied. If the weights change between two parts, the
- * copy begins again, so a snapshot has one iteration. */
+ * copy begins again, so a snapshot has the weights of one iteration. */
 TEST(a_snapshot_is_of_one_iteration)
 {
 	struct msg_fetch m = { .from = TO, .stage = STAGE };

@@ -1,6 +1,6 @@
-/* corpus_files.c - finds the corpus for a data node. Its path may differ from machine to machine.
- * READY reports the hash of the corpus's bytes, by which the controller recognises the run's
- * corpus. */
+/* corpus_files.c - finds the corpus for a data node. The corpus may have another path on each
+ * machine. READY reports the hash of the corpus's bytes, by which the controller recognises the
+ * run's corpus. */
 #include "agent/weights/corpus_files.h"
 
 #include <stdio.h>

@@ -14,12 +14,12 @@ enum {
 	 * SILENCE_TIMES the transfer time of a piece if that is longer. */
 	SILENCE_US = 5000000,
 	SILENCE_TIMES = 3,
-	/* This limit counts before the first piece has arrived. It is short, because the source
-	 * may have sent the first piece to an earlier process of this node. */
+	/* This limit applies until the first piece has arrived. It is short, because the source may
+	 * have sent the first piece to an earlier process of this node. */
 	FIRST_SILENCE_US = 1000000,
 	/* While nothing arrives, the time doubles at each repetition, up to this limit. */
 	SILENCE_MOST_US = 40000000,
-	/* Pause before the request of a piece is repeated that arrived but could not be stored. */
+	/* A piece that arrived but could not be stored is requested again after this pause. */
 	FETCH_AGAIN_US = 20000,
 	WINDOW_LEAST = 2,
 	/* Limit of the requested bytes, enough for 1 Gbit/s and a round trip of 200 ms. */

@@ -43,7 +43,7 @@ void restore_begin(struct restore *r, const struct msg_restore *m);
 /* Returns true if the newest assignment is to be carried out by a restore. */
 bool restore_wanted(const struct restore *r);
 /* Returns true if the stage is an average of neighbouring stages and no iteration has begun with
- * it. The run's record may then not contain this stage. */
+ * it. A restarted controller may not know such a stage's weights, so HELLO does not report them. */
 bool restore_unused(const struct restore *r);
 void restore_cancel(struct restore *r); /* cancels the restore when a newer assignment arrives */
 /* Fetches the checkpoint's file from the controller if this machine lacks it. Returns true until

@@ -24,8 +24,8 @@
 #include "base/stage_set.h"
 #include "base/alloc.h"
 
-/* How long the copy waits for a sum, and for more pieces. The time that they take at the measured
- * speed of the link is added (sum_patience_us, check_sum). */
+/* Limits of the wait for a sum, and for more pieces. The expected transfer time is added to each:
+ * that of the sum (sum_patience_us), and that of PIECES_PATIENCE pieces (check_sum). */
 enum { SUM_PATIENCE_US = 5000000, MORE_PATIENCE_US = 20000000, PIECES_PATIENCE = 8 };
 
 static void apply(struct standby *k, enum standby_event event)
@@ -147,9 +147,10 @@ static void begin_copy(struct standby *k, const struct msg_keep *m)
 
 /* ---- pieces ---- */
 
-/* Returns true if the first piece of a copy may be of this iteration. The sum that is being
- * received must be of the next iteration or an older one; otherwise the copy would lack a sum.
- * Drops an older sum. */
+/* Returns true if a copy whose first piece is of this iteration gets every sum that it needs.
+ * Returns false if the sum that is being received is of a later iteration than the copy's next one,
+ * because the copy would then lack the sums before it. Drops a sum of an earlier iteration, unless
+ * a job uses the sum; then returns false. */
 static bool add_to_sums_of(struct standby *k, uint64_t iteration)
 {
 	if (!k->slices || iteration + 1 == slices_iteration(k->slices))
@@ -249,8 +250,7 @@ static void watch_sum(struct standby *k, const struct msg_reduce *m)
 static void begin_sum(struct standby *k, const struct msg_reduce *m)
 {
 	if (k->standing == STANDBY_NONE) {
-		/* The copy was dropped. The controller sent this order before it received the
-		 * report of that. */
+		/* The controller sent this order before it knew that the copy was dropped. */
 		k->uses.tell->tally.dropped++;
 		return;
 	}

@@ -20,7 +20,7 @@ struct standby {
 	enum standby_sum sum;
 	double sum_squares;
 	int64_t heard_us;   /* when the last part of a sum, or the last commit, arrived */
-	/* Expected transfer time of a piece: the average when most_held last grew. */
+	/* Average transfer time of a piece when most_held last grew. */
 	int64_t piece_us;
 	uint32_t most_held;     /* largest number of pieces that the fetch has had */
 	int64_t last_growth_us; /* when most_held last grew */

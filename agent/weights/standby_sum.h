@@ -18,7 +18,8 @@ enum standby_sum {
 	STANDBY_SUM_NORMING_DUE, /* as NORMING, and the sum's iteration is committed */
 	/* The sum of squares was reported; the copy waits for the commit. */
 	STANDBY_SUM_READY,
-	/* As READY, and committed: the copy steps once it has a piece and the worker is free. */
+	/* As READY, and the sum's iteration is committed. The copy steps once it has at least one
+	 * piece of the stage and the worker is free. */
 	STANDBY_SUM_READY_DUE,
 	STANDBY_SUM_STEPPING, /* the worker steps the copy, and may store pieces too */
 	/* The worker stores pieces. The next four states are otherwise like NONE, ARRIVING, DUE and

@@ -20,7 +20,8 @@ enum {
 	ASKED_MOST = 1024, /* limit of requests that are not answered yet */
 	/* The snapshot is freed when it has not been used for this time plus the longest recent
 	 * pause between requests. A fetching node requests the next piece when a piece arrives.
-	 * With a delay of 300 ms and 1 MB/s, this is 2.2 s after its previous request. */
+	 * With a delay of 300 ms and 1 MB/s, the next request comes 2.2 s after the previous
+	 * one. */
 	LINGER_US = 3000000,
 	PIECES_OF_TURN = 64,
 	/* Most parts of a snapshot; a part has at least STATE_PART floats of each array. */

@@ -27,7 +27,8 @@ static bool is_own(const struct options_table *t, const struct options_row *r)
 
 /* ---- reading ---- */
 
-/* Returns a limit of a number, which is a double, as a whole number below 2^63. */
+/* Converts a row's limit, which is a double, to a whole number. A limit of 2^63 or more becomes
+ * INT64_MAX. */
 static int64_t whole_limit(double limit)
 {
 	return limit >= 0x1p63 ? INT64_MAX : (int64_t)limit;

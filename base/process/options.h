@@ -45,7 +45,8 @@ struct options_row {
 	 * option. */
 	const char *help;
 	size_t at; /* offset of the field in the program's struct of options */
-	/* Offset of a bool in that struct which says that the option was given; 0: none. */
+	/* Offset of a bool in the program's struct of options: true if the option was given. 0:
+	 * there is no such bool. */
 	size_t given;
 	double least, most;       /* limits of a number */
 	int number;               /* the number that OPTIONS_NUMBER sets */
@@ -53,7 +54,8 @@ struct options_row {
 	int (*parse)(void *options, const char *text, struct error *err);
 	char letter;   /* short form of the option, as o for -o; 0: none */
 	bool many;     /* words that follow the value are values of the option too */
-	unsigned mark; /* for the program's own use */
+	/* bits of the verbs that have the option (options_table.part), or the program's own mark */
+	unsigned mark;
 };
 
 struct options_table {
@@ -73,8 +75,10 @@ struct options_table {
 	 * have rows of the same name. */
 	unsigned part;
 	const char *verb; /* name of the verb, for the message that refuses another verb's option */
-	const char *hint; /* end of that message, in brackets; NULL: how to get the help */
-	/* Takes an option of the kind PASSED; value: NULL if the option has none. */
+	/* the message that refuses another verb's option ends with this, in brackets; NULL: with
+	 * the command that prints the help */
+	const char *hint;
+	/* Takes an option of the kind OPTIONS_PASSED; value: NULL if the option has none. */
 	int (*pass)(void *options, const struct options_row *r, const char *value,
 		    struct error *err);
 	/* Describes the one word of the command line that is neither an option nor a value, for
@@ -93,7 +97,7 @@ struct options_table {
  * -EINVAL, or the error of a `parse`. */
 int options_read(const struct options_table *t, void *options, int argc, char **argv, bool *given,
 		 struct error *err);
-/* Gives the name of an option's variable. */
+/* Gives the name of an option's environment variable. */
 enum { OPTIONS_VARIABLE_SIZE = 64 };
 void options_variable(const char *prefix, const char *option, char out[OPTIONS_VARIABLE_SIZE]);
 /* Sets one option's field to a value. Returns 0, -EINVAL, or the error of `parse`. */

@@ -24,7 +24,7 @@ struct outlet {
 	pthread_cond_t changed;
 	char *queue; /* (n) bytes to write; the thread has taken the first `taken` of them */
 	size_t n, taken, room;
-	bool is_writing; /* the thread writes what it has taken */
+	bool is_writing; /* the thread is writing the bytes that it has taken */
 	bool in_dropped; /* the next bytes belong to a dropped line */
 	bool closing;
 	int error; /* errno of the first failure; 0: none */

@@ -164,7 +164,8 @@ TEST(the_help_shows_every_option_with_its_default)
 	free(text);
 }
 
-/* Counts the words. A word must not be kept, because the word of a variable is freed afterwards. */
+/* Counts the words that begin with 'f'. A function of this kind must not keep the word:
+ * options_read frees the words of an environment variable after the call. */
 static int count_word(void *options, const char *word, struct error *err)
 {
 	struct options *o = options;

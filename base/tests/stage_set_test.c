@@ -1,4 +1,5 @@
-/* Tests sets of stages: the source from which a stage starts, and sets from outside. */
+/* Tests sets of stages: the stage from which a new stage starts, the check of a set from a file or
+ * a peer, and the check of a path's order. */
 #include "base/stage_set.h"
 #include "base/tests/test.h"
 

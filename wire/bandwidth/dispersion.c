@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define WINDOWS 4
-/* Fewest packets in a window, because gaps between single packets vary most. */
+/* Fewest gaps between packets in a window, because the length of a single gap varies most. */
 #define WINDOW_LEAST 2
 /* Smallest gap between two packets that counts, in nanoseconds. No clock resolves a smaller gap,
  * and a gap of 0 would mean an infinite rate. */

@@ -30,7 +30,7 @@
 #define BATCH 64
 #define BATCHES 16   /* limit of batches that one call of packet_train_hear receives */
 #define FULL_MS 2    /* milliseconds to wait while the kernel's send buffer is full */
-#define FULL_MOST 10 /* limit of such waits during one train */
+#define FULL_MOST 10 /* limit of the waits for the send buffer during one train */
 
 struct head {
 	uint8_t token[PACKET_TRAIN_TOKEN_BYTES];

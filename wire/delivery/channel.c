@@ -16,7 +16,7 @@
  * the larger of TIMEOUT_MOST_US and TIMEOUT_TIMES times the timeout from measured round trips. */
 #define TIMEOUT_MOST_US  INT64_C(2000000)
 #define TIMEOUT_TIMES 8
-#define ENTRY_BYTES ((size_t)64) /* bytes that every message counts besides its content */
+#define ENTRY_BYTES ((size_t)64) /* bytes counted for each message in addition to its content */
 #define CHUNK_LEAST      ((size_t)4096)
 #define BULK_LEAST       ((size_t)8192)
 
@@ -61,9 +61,10 @@ static size_t smaller_size(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Returns the longest chunk for a message of this size. If there are several connections, each
- * connection gets an equal share of the message. An urgent message is not cut into chunks below one
- * flight. A chunk of any other message has at most about a sixteenth of the window. */
+/* Returns the longest chunk for a message of this size. A single connection carries the longest
+ * chunks that the session allows. Several connections carry equal shares of the message. But an
+ * urgent message is not cut into chunks below CHANNEL_FLIGHT_BYTES, and a chunk of any other
+ * message has at most about a sixteenth of the window. */
 static size_t chunk_for(const struct channel *c, size_t size)
 {
 	if (c->cut.connections == 1)
@@ -277,7 +278,8 @@ size_t channel_oldest_bytes(const struct channel *c)
 	return c->count == 0 ? 0 : outgoing_at(c, 0)->size;
 }
 
-/* Each message counts ENTRY_BYTES besides its content. This limits the number of empty messages. */
+/* Counts ENTRY_BYTES for each message in addition to its content, which limits the number of empty
+ * messages. */
 size_t channel_room(const struct channel *c)
 {
 	size_t used = c->queued_bytes + c->count * ENTRY_BYTES;
@@ -373,9 +375,10 @@ bool channel_next(struct channel *c, struct channel_chunk *out)
 	return true;
 }
 
-/* Returns the time after which a chunk counts as lost. It allows for half of the measured rate,
- * because other traffic may share the route. A timeout that is too short is worse than one that is
- * too long: resending chunks that are not lost costs more time than a late repair. */
+/* Returns the time after which a chunk counts as lost. The time suffices even if the link carries
+ * only half of the measured rate, because other traffic may share the route. A timeout that is too
+ * short is worse than one that is too long: resending chunks that are not lost costs more time than
+ * a late repair. */
 static int64_t measured_timeout(const struct channel *c)
 {
 	const struct flow *f = c->options.flow;
@@ -445,8 +448,9 @@ static void count_arrived(struct channel *c, const struct sent_chunk *r, bool is
 	}
 }
 
-/* Records that the chunk `number` was acknowledged. *last becomes the chunk that was sent last of
- * those in this acknowledgement, which the caller then counts (count_arrived). */
+/* Records that the chunk `number` was acknowledged. *last is the chunk that was sent last, of all
+ * chunks in this acknowledgement so far. Counts the others (count_arrived); the caller counts *last
+ * at the end. */
 static void note_arrival(struct channel *c, uint64_t number, struct sent_chunk **last,
 			 int64_t now_us)
 {

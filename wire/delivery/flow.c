@@ -26,8 +26,9 @@
 /* A link is unsteady if the deviation of its round trips exceeds this fraction of a round trip: 1 /
  * UNSTEADY_PART. */
 #define UNSTEADY_PART 32
-/* Window of an unsteady link, as a multiple of the bytes that the link carries. RATE_BEYOND is for
- * the phase STEADY; RATE_START is for the phase STARTING, and as long as there are few probes. */
+/* Window of an unsteady link, as a multiple of the bytes that the link carries. RATE_START applies
+ * in the phase STARTING, and as long as fewer than FLOW_IDLE_SAMPLES probes have measured the idle
+ * link. Otherwise RATE_BEYOND applies. */
 #define RATE_BEYOND 1.25
 #define RATE_START  2.0
 /* A rate that was measured while there was little to send does not apply to large messages. A
@@ -265,12 +266,13 @@ static void adapt_to_losses(struct flow *f)
 	}
 }
 
-/* Grows the window while STARTING, as long as the link carries it. Returns false when the start is
- * over: the rate has stopped growing (as in BBR's startup), and there is a queue.
+/* Grows the window while STARTING, if the link carries all bytes of the window (`carried`). Returns
+ * false when the start is over: the rate has stopped growing (as in BBR's startup), and probes show
+ * a queue.
  *
- * A long queue ends the start sooner than a short queue. A busy peer, or TCP's own slow start, also
- * looks like a queue. In these cases the rate still grows, or the window holds nothing back, and
- * therefore the start lasts longer. */
+ * A long queue ends the start sooner than a short queue. A busy peer, or TCP's own slow start, can
+ * look like a queue. The start therefore lasts longer while the rate grows, or while the window
+ * holds nothing back. */
 static bool start_continues(struct flow *f, double queue, bool carried)
 {
 	const uint64_t rate = flow_bytes_per_s(f);

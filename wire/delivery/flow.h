@@ -32,7 +32,7 @@
  * TCP, below this module, has its own congestion control and repairs losses. This window only keeps
  * TCP from filling long queues. Acknowledged chunks cannot show the link's queue, because TCP
  * itself may have held them back. Therefore small probes, which do not wait behind bulk, measure
- * it.
+ * the queue.
  */
 #ifndef WIRE_FLOW_H
 #define WIRE_FLOW_H
@@ -65,9 +65,10 @@ struct flow_window {
 };
 
 enum flow_kind {
-	/* TCP blocks a full sender, and there is no queue to measure: the window is fixed. */
+	/* TCP blocks a sender whose buffer is full, and the link has no queue to measure. The
+	 * window is fixed. */
 	FLOW_NEAR,
-	FLOW_FAR, /* TCP blocks a full sender, and the link has queues */
+	FLOW_FAR, /* TCP blocks a sender whose buffer is full, and the link has queues */
 	/* Frames that do not fit a buffer are dropped: the window limits all messages and shrinks
 	 * with losses. */
 	FLOW_DROPS
@@ -107,7 +108,8 @@ struct flow {
 	uint64_t delivered;    /* bytes acknowledged */
 	int64_t delivered_us;  /* when bytes were last acknowledged */
 	int64_t first_us;      /* when the most recently acknowledged chunk was sent */
-	/* Samples of chunks sent while `delivered` is at most this are limited. */
+	/* If a chunk was sent while `delivered` was at most this, there was too little to send, and
+	 * the chunk's sample of the rate may be too low. */
 	uint64_t limited_until;
 	size_t under_way;      /* bytes sent and not acknowledged */
 	/* The window in bytes, and its state: */

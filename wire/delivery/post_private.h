@@ -45,7 +45,7 @@ struct peer {
 		unsigned frames;
 		size_t bytes;
 	} unacked[POST_CLASSES]; /* received and not yet acknowledged by this process */
-	size_t lossy_most;       /* length of the longest LOSSY message, bytes */
+	size_t lossy_most;       /* limit of the length of a LOSSY message, bytes */
 	uint64_t own_instance;   /* instance number by which this peer knows this process */
 	/* Quota account of the peer's key. NULL: this process dialed the peer, or has had no
 	 * session with it. */
@@ -65,7 +65,7 @@ struct peer {
 	struct channel *channels[POST_CLASSES];
 	size_t assembling_bytes, retained_bytes;
 	struct peer *next_ack; /* the next peer with ack_due */
-	bool pump_due;          /* more chunks may leave in the next turn */
+	bool pump_due;          /* chunks for this peer wait for the next turn */
 	struct peer *next_pump; /* the next peer with pump_due */
 	struct timer deadline; /* when to check the deadlines of the peer's channels */
 	struct post_peer_info info;
@@ -143,8 +143,7 @@ struct peer *post_peer_of_key(const struct post *p, const struct keys_public *ke
 /* Gives the peer the account of its key. */
 void post_account_open(struct post *p, struct peer *peer, int64_t now_us);
 void post_accounts_fini(struct post *p);
-/* Lowers the count `spent` by the time that has passed, at per_s frames a second, and returns
- * it. */
+/* Lowers the count `spent` by per_s for each second since the last call, and returns it. */
 double post_account_spent(struct account *a, double per_s, int64_t now_us);
 
 /* Starts all channels of the peer with chunk number 0, for a session with a new process. */
@@ -169,8 +168,8 @@ unsigned post_trunk_of(const struct peer *peer, enum post_class class, size_t by
  * call of post_tick or post_receive, and the calls of post_send that follow. Sealing one MiB takes
  * about a millisecond. */
 #define POST_TURN_BYTES ((size_t)1 << 20)
-/* Sends the chunks that the peer may be sent in this turn. If more chunks are ready, the peer waits
- * for the next turn. */
+/* Sends the peer as many chunks as this turn allows. If more chunks are ready, puts the peer on the
+ * list for the next turn. */
 void post_pump(struct post *p, struct peer *peer, int64_t now_us);
 /* Sends the chunks of the peers that wait for a turn, until this turn's bytes are used up. */
 void post_pump_waiting(struct post *p, int64_t now_us);

@@ -126,8 +126,8 @@ static struct peer *peer_of_session(struct post *p, struct line *line, const str
 {
 	struct peer *peer =
 		line->peer != NULL ? line->peer : post_peer_find(p, (post_peer_id)e->tag);
-	/* The event of a session's first frame may be older than the session's tag. Its peer is
-	 * therefore found by the session number. */
+	/* A session's first frame may have been received before the session got its tag. The peer
+	 * is then found by the session's number. */
 	for (uint32_t i = 0; peer == NULL && i < p->options.peers_most; i++) {
 		struct peer *other = p->slots[i];
 		if (other != NULL && other->line == line && other->session == e->session)

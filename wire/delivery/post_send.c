@@ -10,7 +10,7 @@
 #include "wire/delivery/post_private.h"
 
 #define ACK_FRAMES 32 /* an acknowledgement is sent after at most this many frames */
-#define ACK_BYTES  ((size_t)4 << 20) /* or after this many bytes */
+#define ACK_BYTES  ((size_t)4 << 20) /* or after at most this many bytes */
 #define PROBES_A_ROUND 8
 #define PROBE_LEAST_US INT64_C(2000)
 #define LOOK_US INT64_C(5000) /* least time between two checks of a peer's deadlines */
@@ -420,14 +420,15 @@ static void send_ack(struct post *p, struct peer *peer, enum post_class class, i
 	if (send_content(p, peer, POST_TRUNK_CONTROL, content, post_frame_put_head(content, &f),
 		    now_us) != -EAGAIN)
 		return;
-	/* A large frame occupies the trunk. Without this the peer might send its chunks again. */
+	/* The trunk has no room while a large frame is sent on it. The acknowledgement stays due.
+	 * Otherwise the peer might send its chunks again. */
 	peer->unacked[class] = owed;
 	queue_ack(p, peer);
 	p->acks_wait = true;
 }
 
-/* If a chunk was sent to a peer in the meantime, it has acknowledged all frames, and no ACK is
- * sent. */
+/* Sends no ACK for a class if a chunk of the class was sent to the peer in the meantime, because
+ * the chunk's frame has acknowledged all received frames of the class. */
 void post_flush_acks(struct post *p, int64_t now_us)
 {
 	struct peer *list = p->acks;

@@ -32,7 +32,7 @@ struct exchange {
 	post_peer_id asked;                  /* the peer to which the request was sent; 0: none */
 	/* When the controller first reported the invitation unknown; 0: never. */
 	int64_t unknown_us;
-	/* Reason without a connection that was last logged. */
+	/* The last logged reason why there is no connection to the controller. */
 	char trouble[sizeof(((struct error *)0)->text)];
 	bool is_done;
 };
@@ -107,8 +107,8 @@ static int take_answer(struct exchange *e, const struct post_message *p, struct 
 	return rc;
 }
 
-/* Handles a refusal. Anybody on the network could forge a refusal, so the worst effect is that this
- * machine tries the invitation, or gives up. */
+/* Handles a refusal. Anybody on the network can forge a refusal, because refusals are not
+ * authenticated. A forged one can only make this machine use the invitation, or give up. */
 static int take_refusal(struct exchange *e, enum link_reason reason, int64_t now_us,
 			struct error *err)
 {
@@ -184,7 +184,7 @@ static int take_turn(struct exchange *e, struct enrolled *out, struct error *err
 		return error_set(err, -EINTR, "ended by a signal before the controller answered");
 	const int64_t now_us = clock_monotonic_us();
 	post_tick(e->post, now_us);
-	/* Changes if an event begins the next phase, which has its own post. */
+	/* An event may begin the next phase, whose new post is then in e->post. */
 	const struct post *post = e->post;
 	while (rc == 0 && !e->is_done && e->post == post && post_receive(e->post, now_us, &p) == 0)
 		rc = take_event(e, &p, now_us, out, err);

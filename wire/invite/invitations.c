@@ -156,9 +156,9 @@ static int choose_name(const struct keys_list *list, const struct invitation_req
 	return 0;
 }
 
-/* Returns 1 if the requester's key is already admitted with the requested role, 0 if it is not
- * admitted. Refuses a key with another role, because an invitation must not change an admitted
- * key's rights. */
+/* Returns 1 if the requester's key is already admitted with the requested role, 0 if the key is not
+ * on the list. Refuses a barred key, and a key with another role, because an invitation must not
+ * change the rights of a key on the list. */
 static int check_key(const struct keys_list *list, const struct invitation_request *request,
 		     struct invitation_answer *out, struct error *err)
 {
@@ -215,8 +215,8 @@ int invitations_admit(struct keys_list *list, const struct invitation_request *r
 		return rc;
 	rc = admit(list, request, now_s, &answer, err);
 	const bool admitted_before = rc == 1;
-	/* If the key was already admitted, the list is not written: the error only ends the
-	 * edit. */
+	/* If the key was already admitted, nothing has changed, and this error makes admitted_end
+	 * leave the file unwritten. */
 	rc = admitted_end(list, &edit, admitted_before ? -EALREADY : rc, err);
 	*out = answer;
 	return admitted_before ? 0 : rc;

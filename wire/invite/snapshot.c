@@ -91,7 +91,7 @@ static int read_messages(struct session *s, struct error *err)
 	return rc;
 }
 
-/* Reads the token and has this user's key admitted by it. Gives the key in *own, and the
+/* Reads the token, and uses it to have this user's key admitted. Gives the key in *own, and the
  * controller's address and key. */
 static int join(const struct snapshot_options *o, struct keys_identity **own,
 		struct enrolled *joined, struct token *token, struct error *err)

@@ -5,8 +5,8 @@
  * folder defines its own accept4. The dynamic linker prefers this function to the C library's, also
  * for calls from nanomsg (socket.h does the same with setsockopt). This accept4 forwards every call
  * to the kernel. If the new connection has one of the descriptors in reserve, accept4 closes it at
- * once. If the linker prefers the C library's function, the process has no reserve, and works
- * otherwise.
+ * once. If the linker prefers the C library's function, the process has no reserve, and
+ * everything else works.
  *
  * A connection closed in this way may belong to an honest peer, which dials again by itself. When
  * there are many connections, the listener ends the silent ones, so that the honest peer finds a

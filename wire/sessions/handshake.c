@@ -7,12 +7,12 @@
 #include "wire/sessions/session.h"
 
 #define COOKIE_LIFE_US   INT64_C(10000000)
-#define ANSWER_WAIT_US INT64_C(1000000) /* first limit of the wait for a COOKIE or RESPONSE */
-/* The limit doubles each time that no COOKIE or RESPONSE arrives, up to this value. */
+#define ANSWER_WAIT_US INT64_C(1000000) /* first wait for a COOKIE or RESPONSE */
+/* Longest wait for a COOKIE or RESPONSE. The wait doubles each time that neither arrives. */
 #define ANSWER_MOST_US INT64_C(16000000)
 /* First pause of the dialer after a refusal or a missing answer. */
 #define BACKOFF_US       INT64_C(250000)
-/* The pause doubles each time, up to this value. */
+/* Longest pause of the dialer. The pause doubles after each refusal or missing answer. */
 #define BACKOFF_MOST_US INT64_C(4000000)
 #define KEEP_ALIVE_LEAST_US INT64_C(25000)
 /* Limit of the PENDING sessions of one key, if several processes may use the key. */
@@ -43,8 +43,9 @@ void handshake_refuse(struct link *link, enum link_reason reason, const uint8_t 
 	send_small(link, route, bytes, size);
 }
 
-/* Makes a cookie: an issue number, which is the time made unique, and a keyed hash of this number
- * and the connection. The listener can thus recognise its cookie without storing it. */
+/* Makes a cookie: an issue number, and a keyed hash of this number and the connection. Each cookie
+ * has another number: the time, or more if an earlier cookie has that number. The listener can
+ * recognise its cookie without storing it. */
 static void cookie_seal(const struct link *link, uint64_t issue, const struct socket_route *route,
 	uint8_t out[FRAME_COOKIE])
 {
@@ -87,7 +88,8 @@ static bool is_shared(const struct link *link, enum keys_role role)
 }
 
 /* Records that the cookie with this issue number was used. Returns false if the cookie was used
- * before, or is older than all recorded ones, so that nobody can tell. */
+ * before. Also returns false if the cookie is older than all recorded ones, because its record may
+ * have been replaced. */
 static bool take_issue(struct admitted_key *record, uint64_t issue, bool shared)
 {
 	const unsigned n = shared ? ADMITTED_ISSUES : 1;

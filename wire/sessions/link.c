@@ -589,8 +589,8 @@ static void keep_alive(struct link *link, struct session *s, int64_t now_us)
 	s->last_sent_us = now_us;
 }
 
-/* Returns true if no frame waits to be received. Only then may a session be ended as silent: after
- * a pause of this process, its frames may have arrived without being read. */
+/* Returns true if no frame waits to be received. Only then may a session be ended as silent. After
+ * a pause of this process, unread frames of the session may still be waiting. */
 static bool is_drained(const struct link *link)
 {
 	struct pollfd p[LINK_TRUNKS];

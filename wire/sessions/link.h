@@ -77,7 +77,7 @@ struct link_counters {
 
 /* For tests only: decides for each frame to be sent how often to send it, and may change its bytes.
  * 0: lose it; 1: send it; 2: send it twice; -1: hold it until another frame was sent;
- * LINK_NO_ROOM: refuse it, as a trunk does in which a large frame leaves. */
+ * LINK_NO_ROOM: refuse it, like a trunk on which a large frame is still being sent. */
 enum { LINK_NO_ROOM = -2 };
 struct link_hook {
 	int (*fate)(void *context, uint8_t *frame, size_t size);

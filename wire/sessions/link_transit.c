@@ -6,8 +6,9 @@
 #include "wire/sessions/session.h"
 
 /* Returns 0 if another frame for the trunk may be given to the threads; otherwise an error as
- * link_send_from. A listener's frames, and frames to this machine, may be sealed even while the
- * trunk is full, because they wait in no other queue. */
+ * link_send_from. While a trunk to another machine is full, no frame for it is sealed, because
+ * sealed frames delay urgent frames that come later. A listener's frames, and frames to this
+ * machine, may be sealed even then. */
 static int check_trunk(struct link *link, unsigned trunk)
 {
 	const bool near = link->listens || socket_is_near(link->address);
@@ -22,8 +23,9 @@ static void release_source(const struct link_source *source)
 		source->release(source->context);
 }
 
-/* Hands a frame to the threads. If the frame is small, earlier frames of the trunk are in transit.
- * The caller's thread then seals the frame, which is sent after them. */
+/* Hands a frame to the threads. A small frame comes here only if earlier frames of the trunk are in
+ * transit. The caller's thread seals the small frame at once, and it is sent after the earlier
+ * ones. */
 static int hand_over(struct link *link, uint32_t session, unsigned trunk, uint8_t *content,
 	size_t size, const struct link_source *source, int64_t now_us)
 {

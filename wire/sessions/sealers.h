@@ -37,8 +37,8 @@ void sealers_add(struct sealers *s, struct sealer_job *job);
 bool sealers_ended(struct sealers *s, const struct sealer_job *job);
 /* Removes a job that waits in the queue. If the job runs, waits for its end. */
 void sealers_cancel(struct sealers *s, struct sealer_job *job);
-/* Returns true while any job waits or runs. When it ends, the descriptor becomes readable. s may be
- * NULL. */
+/* Returns true while any job waits or runs. The end of a job makes the descriptor (sealers_fd)
+ * readable. s may be NULL. */
 bool sealers_busy(struct sealers *s);
 
 #endif

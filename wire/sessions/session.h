@@ -114,7 +114,8 @@ struct dial {
 	char target[LINK_ADDRESS_SIZE]; /* the address as given; it may contain a name */
 	struct search *search;    /* the search that is running; NULL: none */
 	int64_t search_us;        /* when the next search may begin */
-	int64_t search_pause_us;  /* the last pause between two searches, which doubles */
+	/* the last pause between two searches; the next is twice as long */
+	int64_t search_pause_us;
 	int64_t dialed_us;        /* when the connections were last opened; 0: never */
 	struct error trouble;     /* why no address can be reached; "": unknown */
 };
@@ -193,7 +194,7 @@ bool session_next_ending(struct link *link, struct link_event *out);
 void session_live(struct link *link, struct session *s, int64_t now_us);
 /* Returns the record of a key. Makes the record if there is none. NULL: no memory. */
 struct admitted_key *admitted_key_of(struct link *link, const struct keys_public *key);
-/* If the admitted list has changed, ends the sessions of keys that may not connect now. */
+/* If the admitted list has changed, ends the sessions of keys that are not admitted now. */
 void session_check_admitted(struct link *link);
 /* Returns why a key is refused that keys_list_find has not found: LINK_FLOOD if it is barred,
  * otherwise LINK_NOT_ADMITTED. */
@@ -238,7 +239,7 @@ int link_transmit(struct link *link, unsigned trunk, const struct socket_route *
 	uint8_t *frame, size_t size);
 void link_queue_event(struct link *link, const struct link_event *event);
 /* Returns true if nanomsg would accept a frame now. Always true for a listener, because nanomsg
- * does not tell in this case. */
+ * does not tell this for a listener. */
 bool link_is_writable(struct link *link, unsigned trunk);
 /* Records that a trunk was dialed, so that none of its connections is open yet. */
 void link_trunk_dialed(struct link *link, unsigned trunk);

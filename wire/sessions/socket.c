@@ -40,7 +40,7 @@
 #define STABLE_US          INT64_C(2000000)
 /* First pause of a dialer after its connections broke too often. */
 #define PAUSE_LEAST_US INT64_C(200000)
-#define PAUSE_MOST_US INT64_C(4000000) /* limit of this pause, which doubles each time */
+#define PAUSE_MOST_US INT64_C(4000000) /* longest pause of a dialer; each pause is twice the last */
 #define RECONNECT_MS     50
 #define RECONNECT_MOST_MS 400
 /* Free ports are searched from 20000 on, below the ports that the kernel gives to outgoing

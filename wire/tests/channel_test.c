@@ -241,8 +241,8 @@ static void run(uint64_t seed, unsigned loss, unsigned doubling, const struct ch
 		step(&w);
 	}
 	assert_int_equal(w.delivered, 60);
-	/* The messages of 2,048, 5,000 and 9,999 bytes. Those of 1,025 bytes are joined, because
-	 * their chunks have only 513. */
+	/* The messages of 2,048, 5,000 and 9,999 bytes are delivered in pieces. Messages of 1,025
+	 * bytes are joined, because their chunks have only 513 bytes. */
 	assert_int_equal(w.in_pieces, w.piece_least == 0 ? 0 : 21);
 	assert_int_equal(w.retained, 0);
 	world_close(&w);

@@ -198,7 +198,7 @@ TEST(the_window_fills_the_link_and_no_queue)
 			flow_start(&f, &far);
 			for (int n = 0; n < FLOW_IDLE_SAMPLES; n++, now += 600000)
 				flow_sample(&f, delays[k], now);
-			/* The start is not judged. */
+			/* The first ten seconds, in which the window grows, are not checked. */
 			fill(&f, rates[i], delays[k], 10000000, &now, &queue);
 			now += 100000;
 			uint64_t through = fill(&f, rates[i], delays[k], 60000000, &now, &queue);
@@ -297,6 +297,6 @@ TEST(an_unknown_rate_counts_as_slow)
 	flow_start(&f, &far);
 	assert_int_equal(flow_drain_us(&f), 2000000);
 	flow_arrived(&f, &mark, FLOW_SLOW_BYTES_PER_S, false, 100001);
-	/* As long as the measured rate needs for the bytes. */
+	/* The time that the bytes under way need at the measured rate. */
 	assert_int_equal(flow_drain_us(&f), 100000);
 }

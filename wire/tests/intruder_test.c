@@ -338,7 +338,7 @@ TEST(greetings_without_end)
 	}
 	PAIR_UNTIL(&p, refused(&p.a, LINK_REPLAY) > 1000);
 	assert_int_equal(counters_of(p.a.post).peers, 1);
-	/* Finds the numbers of the session at both ends. */
+	/* The strangers' greetings have made no session; the only one is that of b. */
 	assert_int_equal(counters_of(p.a.post).link.sessions, 1);
 	expect_no_growth(before, 32 * 1024);
 	hello[2] = LINK_VERSION + 1;
@@ -358,8 +358,8 @@ static int age_frame(void *context, uint8_t *frame, size_t size)
 	return 1;
 }
 
-/* Each end sees frames of another version. The dialer must report that this is why it is
- * refused. */
+/* Each end sees frames of another version. The dialer must report the version as the reason of the
+ * refusal. */
 TEST(another_version_is_reported)
 {
 	const struct link_hook hook = {.fate = age_frame};
@@ -562,8 +562,8 @@ TEST(a_compromised_agent)
 	pair_close(&p);
 }
 
-/* Frames count against the quota even if they contain no message: empty frames, and frames that are
- * none of a post. */
+/* Frames count against the quota even if they contain no message: empty frames, and frames of a
+ * kind that no post sends. */
 TEST(a_flood_of_frames_without_messages)
 {
 	for (size_t size = 0; size < 2; size++) {

@@ -70,8 +70,8 @@ static struct life start(void)
 	return life;
 }
 
-/* Checks that one receiver process got consecutive numbers, of which *first is the first. Returns
- * their count. */
+/* Checks that one receiver process got consecutive numbers. Gives the first of them in *first, and
+ * returns their count. */
 static uint64_t check_life(const struct life *life, uint64_t *first)
 {
 	uint64_t n = 0, number;

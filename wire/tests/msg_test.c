@@ -42,8 +42,8 @@ TEST(every_type_is_decoded_as_it_was_encoded)
 	}
 }
 
-/* The numbers of all messages, and the bytes of a node's message for consoles, must not change.
- * Struct and layout of the latter are generated from one list. */
+/* The numbers of all messages must not change. Neither must the bytes of MSG_SEE_NODE, whose struct
+ * and layout are generated from one list. */
 TEST(numbers_and_bytes_are_unchanged)
 {
 	static const unsigned char numbers[] = { 1,   2,   3,   4,   5,   6,   7,   8,   9,   10,

@@ -42,7 +42,7 @@ void pair_restart_b(struct pair *p, struct post_options b);
 /* Runs the loop of both ends once. Waits for at most a millisecond. */
 void pair_turn(struct pair *p);
 void end_turn(struct end *e);
-/* Runs the loops of both ends until the condition holds. Fails the test after 20 s. */
+/* Runs the loops of both ends until the condition holds. Fails the test after TEST_PATIENCE_US. */
 #define PAIR_UNTIL(pair, condition)                                                  \
 	do {                                                                         \
 		int64_t give_up_ = clock_monotonic_us() + TEST_PATIENCE_US;                  \

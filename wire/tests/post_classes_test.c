@@ -113,7 +113,8 @@ TEST(every_class_in_its_order_over_many_connections)
 }
 
 /* A burst of activations must get more connections, up to the limit for all peers. A single
- * activation must get none. When a peer is forgotten, another may use its additional connections.
+ * activation must get none. When a peer is forgotten, another peer may use its additional
+ * connections.
  *
  * The test first sends a sum, which opens the bulk trunk. Otherwise an activation would open the
  * trunk in some runs, when the measured rate is low. */

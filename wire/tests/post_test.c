@@ -106,7 +106,7 @@ TEST(a_container_that_forbids_threads_is_named_as_the_cause)
 		struct error err = { "" };
 		if (!forbid(SYS_clone3) || syscall(SYS_clone3, NULL, 0) == 0 || errno != EPERM)
 			_exit(0); /* filters cannot be set here */
-		/* An old C library uses another call, and starts the thread. */
+		/* An old C library does not use clone3, and therefore starts the thread. */
 		const int rc = post_open(&post, &options, &err);
 		_exit(rc != 0 && (rc != -EPERM || strstr(err.text, "forbid clone3") == NULL));
 	}
@@ -371,7 +371,7 @@ TEST(long_activations_are_given_in_pieces)
 	pair_close(&p);
 	pieces_join(&l.kept.pieces, 0, bytes);
 	assert_true(is_message(bytes, 0));
-	/* Joins the bytes from one in the second piece to the end. */
+	/* Joins the message from a byte inside the second piece to the end. */
 	const size_t from = l.kept.pieces.list[0].size + 5;
 	uint8_t *rest = malloc(LONG - from);
 	pieces_join(&l.kept.pieces, from, rest);
@@ -452,7 +452,7 @@ TEST(only_left_over_sockets_are_replaced)
 	assert_int_equal(lstat(at.sun_path, &st), 0);
 	assert_true(S_ISREG(st.st_mode));
 	unlink(at.sun_path);
-	/* Makes a socket file, as a process leaves it that was killed. */
+	/* Leaves a socket file at the path, as a killed process does. */
 	fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	close(fd);

@@ -127,8 +127,8 @@ static size_t fill_queue(uint16_t port, int *held, size_t most)
 	return n;
 }
 
-/* An address that does not answer must be named as the cause. If the name service was slow, it must
- * be named instead. */
+/* An address that does not answer must be named as the cause. If the name service was slow, the
+ * name service must be named instead. */
 TEST(an_address_without_an_answer_is_named)
 {
 	char address[LINK_ADDRESS_SIZE], found[LINK_ADDRESS_SIZE];
