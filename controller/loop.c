@@ -374,9 +374,9 @@ static void take_signal(struct iteration *it, int fd)
 		controller_stop(it, "stopped by a signal");
 }
 
-/* Returns true if this controller should exit. This is so if another controller continues the run
- * in this process. It is also so if the run has ended, and every peer has received the last
- * messages or has had enough time for this. */
+/* Returns true if this controller should exit, because another controller continues the run in this
+ * process, or because the run has ended. After the end, the controller first waits a limited time
+ * until every peer has received the last messages. */
 static bool is_over(const struct members *members)
 {
 	if (members->run->ending.restarts)

@@ -614,7 +614,7 @@ static int check_options(struct options *o, struct error *err)
 	return 0;
 }
 
-/* Returns the first option of the line that a resumed run may not change; NULL: none. */
+/* Returns the first given option that a resumed run may not change; NULL: none. */
 static const char *first_kept(const bool *given)
 {
 	for (int i = 0; i < ROWS; i++)
@@ -655,7 +655,8 @@ static const char *option_with_stages(const struct options *o)
 }
 
 /* Sets the stages of a run without --stages and without a cluster file. If the controller chooses
- * the stages, they are provisional ones. Otherwise they are those of the published cluster. */
+ * the stages, the run gets provisional stages. Otherwise it gets the stages of the published
+ * cluster. */
 static int default_stages(struct options *o, struct error *err)
 {
 	static const int published[] = { 5, 3, 3, 3, 3, 3 };

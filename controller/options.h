@@ -101,9 +101,9 @@ struct options_planning {
 };
 
 struct options_limits {
-	int64_t silence_us; /* silence after which a node is dead, without transfer time
-			     */
-	/* time without progress, beyond that of the tasks themselves, after which a node hangs or
+	/* Silence after which a node is dead; the transfer time of its messages is added */
+	int64_t silence_us;
+	/* Time without progress, beyond that of the tasks themselves, after which a node hangs or
 	 * an iteration has stalled */
 	int64_t overdue_us;
 	/* How long to wait for agents before starting without the missing ones */
@@ -168,7 +168,7 @@ struct options {
  * *o borrows from argv. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err);
 /* Sets the options of a controller that continues a run in the process of an earlier controller.
- * They are those options of the earlier controller, `was`, that the record does not have. *o
+ * Copies the options that the record does not have from those of the earlier controller, `was`. *o
  * borrows the texts that `was` borrows, and `listen`. */
 int options_again(struct options *o, const struct options *was, const char *listen,
 		  struct error *err);

@@ -28,9 +28,9 @@ static const char refined_words[] = ", refined";
 /* A refined plan is adopted if its iteration takes less than this share of the current plan's
  * time */
 static const double worth = 0.985;
-/* A plan that may use all spares, also nodes that failed often, needs a larger gain. It is adopted
- * only if its iteration takes less than this share of the current plan's time. To replace a pending
- * plan, the share `worth` is enough. */
+/* A plan that may use all spares, even nodes that failed often, replaces the plan in force only if
+ * its iteration takes less than this share of the present plan's time. To replace a pending plan,
+ * the share `worth` is enough. */
 static const double spare_worth = 0.9;
 
 static void take_infeasible(struct planning *planning, const struct planned *a)
@@ -105,7 +105,7 @@ static void refine(struct planning *planning)
 	const struct planned *from = planning->pending ? planning->pending : planning->run->plan;
 
 	planning->refine_wanted = false;
-	/* A stage without a replica makes every plan impossible. Another node takes the stage over
+	/* No plan is possible while a stage has no replica. Another node must take over that stage
 	 * first. */
 	if (planning->run->options.planning.algorithm != PLAN_BEST ||
 	    !replicas_everywhere(planning->members))

@@ -10,9 +10,9 @@ struct planned;
  * reported. */
 void answers_tell_sums(struct planning *planning, const struct planned *a);
 /* Takes the planner's answer to a request for a plan of the run (PLANNER_RUN), and owns it. The
- * plan becomes pending, and takes effect at the next iteration, unless a newer request has replaced
- * its request, or the plan in force or the pending plan is about as good or better. Then the answer
- * is freed. */
+ * plan becomes pending and takes effect at the next iteration. The plan is freed instead if a newer
+ * request has replaced its request, or if it was requested only as a possible improvement and is
+ * not clearly better. */
 void answers_run(struct planning *planning, struct planned *a);
 /* Takes the answer to a request for a plan of the plain pipeline. Stores this plan's iteration
  * time, which consoles show beside the run's, and frees the answer. */

@@ -84,8 +84,8 @@ bool commit_can_compare(const struct iteration *it, int stage)
 }
 
 /* Checks that the replicas and standby copies of each stage reported sums that are equal to the
- * bit. Reports of nodes that have died since count too. -EAGAIN: a report is missing. -EPROTO: sums
- * differ, and *stage is the stage. */
+ * bit. Reports of nodes that have since died also count. -EAGAIN: a report is missing. -EPROTO:
+ * sums differ, and *stage is the stage. */
 static int stage_sums(struct iteration *it, int *stage)
 {
 	/* Comparing the sums after every report would waste time, so they are compared after the
@@ -245,8 +245,8 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 			member_apply(it->run, r, EVENT_ADMIT, "");
 			note(it->run, NOTE_EVENT, r->id, 'R', "n%02u S%d joined at it%llu", r->id,
 			     member_stage(it->run, r), (unsigned long long)it->run->committed);
-			/* Only one joiner is named in a request for a plan. A joiner that plans
-			 * need has precedence over a spare. */
+			/* A request for a plan names one joiner as its reason. A joiner that waits
+			 * as a spare is named only if there is no other. */
 			if (!joined || spares_wait(it->members, joined))
 				joined = r;
 		}
@@ -435,7 +435,7 @@ static bool was_announced(const struct run *run, const struct member *m,
 			  const struct msg_committed *r)
 {
 	if (r->iteration > run->committed)
-		return false; /* after that commit the run has gone back to a checkpoint */
+		return false; /* the run has gone back to a checkpoint before this commit */
 	return (r->stage == m->weights.stage && r->iteration == m->weights.last_commit_sent) ||
 	       (r->stage == m->copy.stage && (r->iteration == m->copy.last_commit_sent ||
 					      r->iteration == m->weights.last_commit_sent));
@@ -462,8 +462,8 @@ static void take_late_report(const struct run *run, struct member *m, const stru
 }
 
 /* Takes the node's report of how long its device computed in the committed iteration, once for each
- * commit. No time may exceed the real time since the previous commit. Without this limit a node
- * could outweigh all others in the fleet's shares. */
+ * commit. No time may exceed the real time since the previous commit. Without this limit, a false
+ * report of one node could outweigh all others in the totals that consoles show. */
 static void take_device_times(struct run *run, struct member *m, const struct msg_committed *r)
 {
 	if (m->compute.spent_from_us == 0 || !device_time_is_sane(&r->spent) ||
@@ -490,8 +490,8 @@ void iteration_committed(struct members *members, struct member *m, const struct
 	}
 	if (r->iteration != members->run->committed || r->iteration != m->weights.last_commit_sent)
 		return; /* not the newest commit */
-	/* After a restart of the controller, the node had only its sum until the repeated commit
-	 * arrived */
+	/* After a restart of the controller, the node had only the sum. The repeated announcement
+	 * of the commit made the node apply the sum, so it holds the weights now. */
 	if (members->run->phase == PHASE_GATHERING && members->run->resumed) {
 		if (r->stage == member_stage(members->run, m))
 			member_apply(members->run, m, EVENT_HOLDS, NULL);

@@ -19,8 +19,8 @@
 #include "controller/weights/copies.h"
 #include "controller/weights/stage_moves.h"
 
-/* Longest times for which a draining node with the only standby copy of a stage stays.
- * COPY_WAIT_US: another node is fetching a copy. KEEPER_WAIT_US: no other node was chosen to fetch
+/* How long a draining node stays at most if it has the only standby copy of a stage. COPY_WAIT_US
+ * applies while another node fetches a copy, and KEEPER_WAIT_US before a node is chosen to fetch
  * one. A notice is usually 30 s or more. */
 enum { COPY_WAIT_US = 20000000, KEEPER_WAIT_US = 1000000 };
 

@@ -92,9 +92,9 @@ static bool admit_joiners(struct planning *planning, bool computing)
 
 /* ---- reducing ---- */
 
-/* Starts the sums. A joiner takes part in the sums, so its arrival restarts the sums that were
- * ordered ahead. Without a joiner, sums that were ordered ahead continue and may be complete
- * already. */
+/* Starts the sums that were not ordered earlier (sums.h). Sums that were ordered earlier continue,
+ * and may be complete already. If a joiner takes part, all sums start again, because they must
+ * include the joiner. */
 static void begin_reducing(struct iteration *it)
 {
 	if (admit_joiners(it->planning, true))
@@ -172,8 +172,8 @@ static bool can_follow(const struct iteration *it, const struct planned *p)
 }
 
 /* Returns true if the next iteration can use the plan in force while agents still connect for the
- * pending plan. Both plans must have the same skip ratio and formats: the pending plan is then only
- * faster. */
+ * pending plan. Both plans must have the same skip ratio and formats, so that the run loses
+ * nothing but speed in this iteration. */
 static bool may_postpone(const struct iteration *it)
 {
 	const struct planned *p = it->planning->pending, *now = it->run->plan;
@@ -307,8 +307,9 @@ static bool hand_over(struct iteration *it)
 	return true;
 }
 
-/* Returns true if the iteration has begun and will restart. A pause or a step then takes effect at
- * the iteration's end. After a resume or a return to a checkpoint, no iteration has begun. */
+/* Returns true if an iteration that had begun was voided and has to be computed again. A pause or a
+ * step then takes effect when this iteration has ended. Returns false after a resume or a return to
+ * a checkpoint, because no iteration had begun. */
 static bool is_under_way(const struct iteration *it)
 {
 	return it->redo && it->run->plan && it->run->iteration == it->run->committed + 1;
@@ -458,8 +459,8 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 	mb = &it->routes.microbatches[e.microbatch];
 	e.node = m->id;
 	e.blocker_node = m->id;
-	/* Unexpected and repeated events are dropped. An end of a task is checked further below
-	 * instead, because the node may have counted a gradient twice. */
+	/* Unexpected and repeated events are dropped, except the end of a task with a count. Such
+	 * an end is checked below (routes_may_count), because the node may have counted twice. */
 	is_expected = is_of_route(mb, &e);
 	is_repeated = is_expected && !(e.type == WORK_ENDS && e.counted) &&
 		      !number_set_add(&it->progress.events_seen, event_number(&e));
@@ -586,8 +587,9 @@ void begin_reduction(struct iteration *it)
 		set_phase(it->run, PHASE_COMPUTING);
 }
 
-/* Returns true if m, which was removed for a cut link, should not return yet because another node
- * can take over the stage with its copy. With m, the run would stop at the same link again. */
+/* Returns true if m, which was removed for a cut link, should not return yet, because another node
+ * has a standby copy and can take the stage over. If m returned, the run would stop at the same
+ * link again. */
 static bool is_replaced(const struct iteration *it, const struct member *m, int stage)
 {
 	return m->stuck.is_cut_off && copies_holder(it->members, stage, m) &&

@@ -150,8 +150,8 @@ static void count_link(struct link_tally *tallies, uint16_t a, uint16_t b, bool 
 	tallies[b].surely += surely;
 }
 
-/* Counts, for each member, the links that seem cut and those that are certainly cut. Both numbers
- * together show which end is at fault. */
+/* Counts, for each member, the links that seem cut and those that are certainly cut. A link seems
+ * cut once its stall has lasted half as long as a cut requires. */
 void link_failures_count(const struct members *members, struct link_tally *tallies)
 {
 	for (uint16_t i = 0; i < members->n; i++) {
@@ -196,9 +196,10 @@ static bool is_last(const struct members *members, const struct member *m)
 	return stage_replicas(members, member_stage(members->run, m), m) == 0;
 }
 
-/* Chooses which end of a cut link is removed. Of two ends with equal counts, the last replica of a
- * stage stays, because its removal restarts the iteration. Returns NULL if the chosen end cannot be
- * spared. */
+/* Chooses which end of a cut link is removed: the end with more links that seem cut. If both ends
+ * have equally many, the last replica of a stage stays, because its removal restarts the iteration.
+ * Otherwise the end that reported more of these links is removed. Returns NULL if the chosen end
+ * has the only weights of a stage. */
 struct member *link_failures_worse(struct members *members, const struct link_tally *tallies,
 				   struct member *x, struct member *y)
 {

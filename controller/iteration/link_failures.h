@@ -14,21 +14,24 @@ struct run;
 
 /* How many links of one member are cut. */
 struct link_tally {
-	/* Links of this member that seem cut, and how many of these the member itself reported */
+	/* Number of the member's links that seem cut (link_failures_count), and how many of these
+	 * the member itself reported */
 	uint16_t cut, reported;
-	uint16_t surely; /* links of this member that are certainly cut */
+	uint16_t surely; /* number of the member's links that are certainly cut */
 };
 
 /* Returns the first report of a link that counts as cut but is not yet marked as cut, and sets *m
  * to the member that sent the report. NULL: there is no such report. The report is borrowed until
  * the member's next heartbeat. */
 const struct msg_stuck *link_failures_next(struct members *members, struct member **m);
-/* Counts, for each member, the links that seem cut and those that are certainly cut. Both numbers
- * together show which end is at fault. tallies: one for each member, zeroed by the caller. */
+/* Counts, for each member, the links that seem cut and those that are certainly cut. A link seems
+ * cut once its stall has lasted half as long as a cut requires. tallies: one for each member,
+ * zeroed by the caller. */
 void link_failures_count(const struct members *members, struct link_tally *tallies);
-/* Chooses which end of a cut link is removed. Of two ends with equal counts, the last replica of a
- * stage stays, because its removal restarts the iteration. Returns NULL if the chosen end cannot be
- * spared. */
+/* Chooses which end of a cut link is removed: the end with more links that seem cut. If both ends
+ * have equally many, the last replica of a stage stays, because its removal restarts the iteration.
+ * Otherwise the end that reported more of these links is removed. Returns NULL if the chosen end
+ * has the only weights of a stage. */
 struct member *link_failures_worse(struct members *members, const struct link_tally *tallies,
 				   struct member *x, struct member *y);
 /* Returns true if a sum needs the link, because both ends are replicas of one stage. */

@@ -71,8 +71,8 @@ static bool can_spare(const struct members *members, const struct member *m)
 }
 
 /* Returns true if another replica of m's stage has been heard since the stall began. Otherwise m
- * may be the last holder of its own stage: the other replicas may have died together with the lost
- * stage, for instance on the same machine, and not be noticed yet. */
+ * may be the last holder of its own stage. The other replicas may have died together with the lost
+ * stage, for instance on the same machine, before the controller noticed it. */
 static bool another_is_heard(const struct backups *backups, const struct member *m)
 {
 	for (uint32_t i = 0; i < backups->members->n; i++) {
@@ -146,7 +146,7 @@ static void take_over(struct backups *backups, int stage, struct member *holder)
 
 	if (find_coming(backups->members, stage) &&
 	    (patient || is_fetched(backups->members, stage)))
-		return; /* the node that comes will fetch the holder's copy */
+		return; /* the node that gets the stage will fetch the holder's copy */
 	taker = can_spare(backups->members, holder) ? holder : find_spare(backups->members);
 	if (!taker) {
 		ask_for_node(backups, stage);
@@ -194,9 +194,10 @@ static bool may_still_be_held(const struct members *members)
 	return false;
 }
 
-/* Returns true if a node could not read a file, or has just joined, and has not yet reported what
- * it holds now. A heartbeat that arrives just after the node's answer does not count, because the
- * node may have sent it before the answer. */
+/* Returns true if a node may hold the last commit of the stage without having reported it. Such a
+ * node has just joined, or could not read a checkpoint, and has sent no heartbeat since. A
+ * heartbeat that arrives soon afterwards does not count, because the node may have sent it
+ * earlier. */
 static bool may_hold(const struct members *members, int stage)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -250,8 +251,9 @@ int64_t recover_patience_us(const struct run *run)
 	return us < LOST_PATIENCE_US ? (int64_t)us : LOST_PATIENCE_US;
 }
 
-/* Returns true if no iteration has been committed since the stages changed. Until then agents may
- * report weights of the former stages, and the checkpoint has everything that can be restored. */
+/* Returns true if no iteration has been committed since the stages changed. Agents may then still
+ * report weights of the former stages, which are useless. The controller does not wait for such
+ * agents, because the checkpoint contains all of the new stages. */
 static bool has_new_stages(const struct run *run)
 {
 	return run->committed > 0 && run->training.part.after == run->committed;
@@ -364,9 +366,9 @@ static void take_in_left_out(struct members *members)
 	}
 }
 
-/* Continues the run once every stage has a replica. A run that stalled in a pause stays paused. In
- * a pause no iteration has begun, so an iteration restarts only if the run has gone back to a
- * checkpoint. */
+/* Continues the run once every stage has a replica. If the run was paused when it stalled, it is
+ * paused again. It restarts an iteration in this case only if a new attempt is due, for example
+ * because the run has gone back to a checkpoint. */
 static void continue_run(struct iteration *it)
 {
 	static const char why[] = "a stage was taken over";

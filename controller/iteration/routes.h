@@ -1,10 +1,10 @@
 /* routes.h - the routes of the microbatches of one iteration, and the gradients that each node
  * counted.
  *
- * This module has no clock and no network. The pair (shard, wave) names a microbatch's data. The
- * shard belongs to the data node that had it when the run began, and keeps its number if another
- * node reads it. Once a gradient has been counted, a microbatch keeps its stages for the iteration.
- * Only its nodes are replaced when they die.
+ * This module has no clock and no network. The pair (shard, wave) names a microbatch's data. A
+ * shard has the same number in the whole run, even if another data node reads it later. Once a
+ * gradient has been counted, a microbatch keeps its stages for the iteration. Only its nodes are
+ * replaced when they die.
  *
  * Each node counts a microbatch's gradient exactly once in an iteration, however often the
  * microbatch is attempted (docs/architecture.md). routes_audit checks this against the nodes'

@@ -234,8 +234,8 @@ bool stall_hung(struct iteration *it, uint32_t tasks)
 		       (double)limit_us + 1e6 * MUCH_LONGER * tasks * longest_s(it->members);
 }
 
-/* Returns the reason of this rank for which the node hangs according to its heartbeat; NULL: this
- * reason does not apply. Rank 0 is the most certain reason. */
+/* Returns the sign in the node's heartbeat that the node hangs; NULL: the heartbeat does not have
+ * this sign. rank: which of the three signs, from the most certain, 0, to the least certain, 2. */
 static const char *hung_in(const struct member *m, int rank)
 {
 	const struct msg_heartbeat *b = &m->beat;

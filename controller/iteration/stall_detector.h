@@ -14,7 +14,7 @@ struct member;
 struct stall_detector {
 	int64_t look_us; /* time of the detector's next check */
 	uint64_t tasks;  /* number of ended tasks, as reported by all agents at the last check */
-	/* Successive checks at which all agents were at rest and no task had ended */
+	/* Number of successive checks at which all agents were at rest and no task had ended */
 	uint32_t rounds;
 	uint64_t progress; /* value of run.progress at the last check */
 	/* Number of successive checks at which run.progress had not grown and no data had moved */
@@ -29,9 +29,9 @@ void stall_note_heartbeat(struct run *run, struct member *m);
 void stall_turn(struct iteration *it);
 /* Detects a stall in the phase of sums; called in each turn */
 void stall_sums_turn(struct iteration *it);
-/* stall_look: for phases other than these two; returns true if the next check is due. stall_for:
- * returns true if nothing has advanced the run for limit_us. stall_hung: returns true if nothing
- * has advanced the run for the time that this many tasks take one after another. */
+/* Three functions for the other phases. stall_look returns true if the next check is due. stall_for
+ * returns true if nothing has advanced the run for limit_us. stall_hung returns true if nothing has
+ * advanced the run for the time that this many tasks take one after another. */
 bool stall_look(struct iteration *it);
 bool stall_for(struct iteration *it, int64_t limit_us);
 bool stall_hung(struct iteration *it, uint32_t tasks);

@@ -40,8 +40,8 @@
 
 enum {
 	PING_EVERY_US = 500000,
-	/* Longest plausible time of a host for an activation. If a host reports more, the report is
-	 * wrong. */
+	/* Longest plausible time, in seconds, in which a host encodes or decodes an activation. A
+	 * longer reported time is ignored. */
 	HOST_MOST_S = 60,
 	OFFSET_AGE_US = 20000000,
 	ASSIGN_PATIENCE_US = 60000000,
@@ -402,8 +402,8 @@ void members_ready(struct members *members, struct member *m, const struct msg_r
 	m->compute.forward_s = r->forward_s;
 	m->compute.backward_s = r->backward_s;
 	m->compute.loss_s = r->loss_s;
-	/* The agent computed alone when its forward time was first measured. Its loss time is
-	 * reduced in the same ratio as its forward time was lower then. */
+	/* The forward time was first measured while no other agent computed on the machine. Its
+	 * ratio to the present forward time gives the time that the loss would take alone. */
 	if (m->compute.alone_forward_s > 0 && r->loss_s > 0 && r->forward_s > 0)
 		m->compute.alone_loss_s =
 			r->loss_s *

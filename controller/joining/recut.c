@@ -148,8 +148,8 @@ static int read_order(const struct run *run, struct recut_order *out, struct err
 	return rc;
 }
 
-/* Takes the order from the command line. Returns 1 if the run has the ordered stages already. A
- * recorded order is then taken back. */
+/* Takes the order from the command line. Returns 1 if the run already has the ordered stages. An
+ * earlier order in the record is then cancelled. */
 static int take_options(struct run *run, const struct recut_order *o, struct error *err)
 {
 	struct recut_record r;
@@ -277,7 +277,8 @@ static void begin_cut(struct run *run)
 	free(o);
 }
 
-/* Drops what a thread has cut for an order that has changed, once the thread is done. */
+/* If the order has changed since the thread was started, removes the thread's files once the thread
+ * has ended. */
 static void drop_stale(struct recut *r)
 {
 	if (!r->cutting || !r->is_stale || !recut_cutting_is_done(r->cutting))
@@ -287,8 +288,9 @@ static void drop_stale(struct recut *r)
 	r->is_stale = false;
 }
 
-/* Takes the files of the thread, and lets the controller begin again with them. The event `device`
- * of the last commit is written here, because the next controller does not have its reports. */
+/* Takes the files of the thread, and ends this controller so that the next one uses them. Writes
+ * the event `device` of the last commit first, because the next controller does not have the
+ * agents' reports of these times. */
 static void end_cut(struct backups *backups)
 {
 	struct run *run = backups->run;
@@ -306,7 +308,7 @@ static void end_cut(struct backups *backups)
 	run->ending.restarts = true;
 }
 
-/* In a pause the operator may still change the order, or take it back. */
+/* Saves and cuts nothing in a pause, because the operator may still change or cancel the order. */
 bool recut_turn(struct backups *backups)
 {
 	struct run *run = backups->run;

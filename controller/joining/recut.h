@@ -10,10 +10,11 @@
  *     cut: one transaction has given the record the other stages     restored, as after a loss of
  *          and their files                                           all stages (restore.h)
  *
- * A controller whose thread has cut ends and begins again in the same process, so a change goes the
- * same way as a resume after a crash. A controller that resumes a saved commit cuts before it
- * listens. Each step can be repeated: a kill at any moment loses nothing. The run gets another
- * identity with the cut, and agents drop what they hold of the former stages. */
+ * When the thread has written the files, the controller ends and begins again in the same process.
+ * A change therefore takes the same path as a resume after a crash. If a resumed run has an order
+ * and a saved commit, the controller cuts the model before it accepts connections. Each step can be
+ * repeated, so a kill at any moment loses nothing. The cut gives the run another identity, and
+ * agents drop what they hold of the former stages. */
 #ifndef CONTROLLER_JOINING_RECUT_H
 #define CONTROLLER_JOINING_RECUT_H
 
@@ -36,7 +37,8 @@ void recut_note(struct run *run);
  * order for the present stages cancels an earlier order. */
 void recut_command(struct run *run, const struct recut_order *o, struct outcome *outcome);
 /* Saves and cuts the last commit between two iterations, unless the operator pauses the run.
- * Returns true while the next iteration has to wait: at the end run->ending.restarts is set. */
+ * Returns true while the next iteration has to wait. Sets run->ending.restarts when the model is
+ * cut: this controller then ends, and the next one uses the new stages. */
 bool recut_turn(struct backups *backups);
 
 #endif

@@ -1,7 +1,7 @@
 /* recut_files.c - cuts the files of a run's new stages (recut_files.h).
  *
- * They are written to RUN/recut/PART/checkpoints/N, where PART is the number of the run's part, and
- * replace the folder RUN/checkpoints/N after the transaction that records the stages. */
+ * The files are written to RUN/recut/PART/checkpoints/N, where PART is the number of the run's
+ * part. They replace the folder RUN/checkpoints/N after the transaction that records the stages. */
 #include "controller/joining/recut_files.h"
 
 #include <errno.h>
@@ -79,7 +79,7 @@ struct recut_cutting {
 	pthread_t thread;
 	char *run_dir;
 	struct recut_record record;
-	uint32_t n_rewinds; /* of the run, when the thread was started */
+	uint32_t n_rewinds; /* run->record.n_rewinds when the thread was started */
 	struct recut_files files;
 	struct error err;
 	int result;
@@ -195,7 +195,8 @@ void recut_cutting_drop(struct recut_cutting *c)
 	file_remove_folder(aside);
 }
 
-/* Returns the entry, which the caller frees; NULL: there is none, or it is damaged. */
+/* Returns the record's entry about files that a thread has cut, for the caller to free. NULL: there
+ * is no entry, or it is damaged. */
 static json_t *read_entry(const struct run *run)
 {
 	struct error ignored;

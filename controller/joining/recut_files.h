@@ -2,7 +2,7 @@
  *
  * Cutting reads and writes the whole model, which takes minutes for a large one. Agents end if they
  * hear nothing of their controller for a minute (--orphan-s). Therefore a thread cuts the model
- * while the controller still answers, and the controller that begins again takes its files. */
+ * while the controller still answers, and the next controller takes the thread's files. */
 #ifndef CONTROLLER_JOINING_RECUT_FILES_H
 #define CONTROLLER_JOINING_RECUT_FILES_H
 
@@ -26,13 +26,13 @@ struct recut_files {
 /* Cuts the saved commit into the files of the new stages, in a folder beside the checkpoints. */
 int recut_files_cut(const struct run *run, const struct recut_record *r, struct recut_files *out,
 		    struct error *err);
-/* Starts the same in a thread. Takes what *r owns. */
+/* Starts a thread that does the work of recut_files_cut. Takes over what *r owns. */
 int recut_cutting_start(const struct run *run, struct recut_record *r, struct recut_cutting **out,
 			struct error *err);
 bool recut_cutting_is_done(const struct recut_cutting *c);
-/* Frees c, which is done. If the cut has succeeded, the record names its files afterwards.
- * Otherwise its files are removed. -ESTALE: the run has lost the commit that was cut, or has made
- * another one. */
+/* Frees c, whose thread has ended. If the thread has succeeded, enters its files in the record.
+ * Otherwise removes the files. -ESTALE: since the thread was started, the run has committed another
+ * iteration or has gone back to a checkpoint. */
 int recut_cutting_take(struct recut_cutting *c, const struct run *run, struct error *err);
 /* Frees c, which is done, and removes its files. */
 void recut_cutting_drop(struct recut_cutting *c);
@@ -40,7 +40,8 @@ void recut_cutting_drop(struct recut_cutting *c);
 void recut_cutting_free(struct recut_cutting *c);
 /* Reads the files that a thread has cut for this change. Returns false if there are none. */
 bool recut_files_find(const struct run *run, const struct recut_record *r, struct recut_files *out);
-/* Forgets these files. The transaction that records the new stages forgets them too. */
+/* Removes from the record the entry about files that a thread has cut. The transaction that records
+ * the new stages removes the entry too. */
 int recut_files_forget(const struct run *run, struct error *err);
 /* Moves the files of the newest part to their folder, unless that has been done. Removes all files
  * of other changes, except those that a thread has cut. */

@@ -1,5 +1,5 @@
-/* recut_nodes.h - assigns the nodes of a run to other stages. This is needed if the operator named
- * the stages, because the search for stages (stage_choice.h) assigns nodes itself. */
+/* recut_nodes.h - assigns the nodes of a run to the stages that an operator named. If the
+ * controller chooses the stages (stage_choice.h), the choice assigns the nodes too. */
 #ifndef CONTROLLER_JOINING_RECUT_NODES_H
 #define CONTROLLER_JOINING_RECUT_NODES_H
 

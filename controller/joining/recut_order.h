@@ -1,5 +1,5 @@
-/* recut_order.h - the operator's order to continue the run with other stages. The record has it
- * until it is carried out (recut.h). */
+/* recut_order.h - the operator's order to continue the run with other stages. The order stays in
+ * the record until it is carried out (recut.h). */
 #ifndef CONTROLLER_JOINING_RECUT_ORDER_H
 #define CONTROLLER_JOINING_RECUT_ORDER_H
 
@@ -21,7 +21,8 @@ struct stage_question;
 enum { RECUT_AWAY = -1, RECUT_LEFT_OUT = -2 };
 
 struct recut_order {
-	/* layers of the stages; n == 0: equally many, in as many stages as `nodes` has */
+	/* Number of layers of each stage. n == 0: as equal as possible, in as many stages as
+	 * `nodes` has. */
 	struct stage_layers layers;
 	/* (n_nodes) number of nodes of each stage; n_nodes == 0: in proportion to the stages'
 	 * work */

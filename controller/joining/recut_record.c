@@ -254,9 +254,10 @@ static uint32_t most_layers(const struct model_config *model)
 }
 
 /* Converts each node's times and slots to the new stages. Times are those of a stage with the mean
- * number of layers. The time of sums follows the largest stage, by the factor `bytes`. The
- * activations of a larger stage take more memory, so its nodes hold fewer of them at once.
- * measured: the numbers of slots come from the memory of the machines, not from a description. */
+ * number of layers. The activations of a larger stage take more memory, so its nodes hold fewer of
+ * them at once. measured: the numbers of slots come from the memory of the machines, not from a
+ * description. bytes: factor by which the size of the largest stage changes. The times of sums
+ * change by the same factor. */
 static void scale_nodes(const struct recutting *x, const struct model_config *model,
 			bool measured, double bytes)
 {
@@ -354,7 +355,7 @@ static void make_state(struct recutting *x, struct recut_record *out, int skip)
 	json_object_set_new(x->state, "stages", stages);
 	json_object_set_new(x->state, "shards", shards);
 	json_object_set_new(x->state, "homes", homes);
-	json_object_del(x->state, "spares"); /* the new stages have places for all nodes */
+	json_object_del(x->state, "spares"); /* plans may use all nodes in the new stages */
 	json_object_set_new(x->state, "path_length",
 			    json_integer((json_int_t)out->model.n_stages - skip));
 	json_object_set_new(x->options, "skip", json_integer(skip));

@@ -24,9 +24,9 @@ struct recut_record {
 	char *model_text, *cluster_text, *state_text, *options_text, *parts_text;
 };
 
-/* Fills *out, which the caller frees with recut_record_free. option: begins the error messages
- * about the layers. Returns 1, with nothing to free, if the run already has the ordered stages.
- * -EINVAL: the run cannot have these stages, for the reason in err. */
+/* Fills *out, which the caller frees with recut_record_free. option: the name with which error
+ * messages about the layers begin. Returns 1, with nothing to free, if the run already has the
+ * ordered stages. -EINVAL: the run cannot have these stages, for the reason in err. */
 int recut_record_make(struct recut_record *out, struct store *s, const struct recut_order *o,
 		      const char *option, struct error *err);
 void recut_record_free(struct recut_record *r); /* r may be zeroed */

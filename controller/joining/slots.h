@@ -9,11 +9,11 @@ struct members;
  * Called when m has joined. Changes nothing if a cluster file or an emulated network gives the
  * number, or if m did not report its memory. */
 void slots_settle(struct members *members, const struct member *m);
-/* Does so for m, which joins during the run, and for agents of its machine that have not built
- * their stage yet. If the number of such an agent changes, it waits for a new MSG_WELCOME and a new
- * assignment. */
+/* Calls slots_settle for m, which joins during the run, and for agents of its machine that have not
+ * built their stage yet. If the number of such an agent changes, the agent waits for a new
+ * MSG_WELCOME and a new assignment. */
 void slots_settle_late(struct members *members, struct member *m);
-/* Does so for all nodes that have joined. */
+/* Calls slots_settle for all nodes that have joined. */
 void slots_settle_all(struct members *members);
 
 #endif

@@ -47,7 +47,8 @@ enum {
 	REGATHER_TRIPS = 5,
 	BUILD_US = 60000000,
 	JOINED_US = 1000000,
-	/* measured agents of a machine; agents with the same device compute equally fast */
+	/* Number of agents that are measured for each kind of device of a machine. The others get
+	 * the mean of these times. */
 	TIMED_OF_MACHINE = 2
 };
 
@@ -452,8 +453,8 @@ static void gather_plan(struct iteration *it)
 	}
 }
 
-/* Reports in the journal until when a loss of all nodes of a stage would restart the run from its
- * first weights. */
+/* Reports in the journal after which iteration the first checkpoint follows. Until then, the loss
+ * of all nodes of a stage restarts the run from its first weights. */
 static void note_first_checkpoint(struct run *run)
 {
 	if (run->options.checkpoint_every)
@@ -509,7 +510,7 @@ static void gather_built(struct iteration *it)
 		if (member_is_ready(m) && !m->is_marked)
 			member_apply(it->run, m, EVENT_ADMIT, "");
 		else
-			m->move.use = USE_UNDECIDED; /* a node that gets its stage later is late */
+			m->move.use = USE_UNDECIDED; /* spares_admit decides later */
 	}
 	if (!replicas_everywhere(it->members)) {
 		controller_finish(it->members, 1,
@@ -663,9 +664,12 @@ static bool all_returned(const struct members *members, uint32_t here)
 	return true;
 }
 
-/* Continues a resumed run once the agents of the last commit are back, or once the time is over and
- * some agent holds each stage. If a finished run lacks its last checkpoint, agents that hold the
- * weights write it, and nothing is computed. */
+/* Continues a resumed run once the agents of the last commit are back. After a short wait, it is
+ * enough that every stage has an agent with its weights. If a stage has no such agent within
+ * --gather-s, the run stalls until the stage is restored.
+ *
+ * If a finished run lacks its last checkpoint, agents that hold the weights write it, and nothing
+ * is computed. */
 static void gather_again(struct backups *backups)
 {
 	int64_t waited = backups->run->now_us - backups->run->committed_us;

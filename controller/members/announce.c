@@ -41,8 +41,8 @@ void announce_fill_run(const struct members *members, struct msg *m)
 		.started_wall_us = members->run->started.wall_us,
 		.baseline_s = members->run->training.baseline_s,
 		.embedded = members->run->options.mode.embedded,
-		/* the network is emulated, even if the scale is still below 0, which means that it
-		 * is not chosen yet */
+		/* A scale below 0 means that the network is emulated, but the scale is not chosen
+		 * yet */
 		.emulated = members->run->options.cluster.time_scale != 0,
 		.rehearsal = members->run->training.model.rehearsal,
 	};

@@ -15,8 +15,8 @@
 /* Most microbatches that a node holds at once. Plans do not become faster with more. */
 enum { CAPACITY_SLOTS_MOST = 8 };
 
-/* Returns the bytes of one microbatch in the stage with the most layers. They contain its
- * activations, and its output, which may be sent again. The stage with the most layers counts,
+/* Returns the bytes that one microbatch takes in the stage with the most layers: its activations,
+ * and its output, which is kept in case it is sent again. The stage with the most layers counts,
  * because a node keeps its number of slots when its stage changes. */
 double capacity_slot_bytes(const struct model_config *m, const struct hyperparameters *r);
 /* Returns the bytes that a stage takes in addition to its microbatches: weights, gradient, moments,

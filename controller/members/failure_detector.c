@@ -32,7 +32,7 @@ enum {
 struct machine {
 	uint32_t n_agents; /* agents of this machine */
 	uint32_t n_quiet;  /* agents silent for more than half of their allowed silence */
-	/* Number of agents that have been silent for more than half of the base limit */
+	/* Number of agents that have been silent for more than half of --silence-ms */
 	uint32_t n_late;
 	/* Usual lateness: at most a quarter of the machine's agents are later than this. */
 	int64_t usual_us;
@@ -165,8 +165,8 @@ static void hear_hang_ups(struct members *members)
 	members->detector.hung_up = counters.link.broken;
 }
 
-/* Asks the post when m's newest message of any kind arrived. Until m's first heartbeat reports a
- * round trip, also takes the connection's. */
+/* Asks the post when m's newest message of any kind arrived. Until m's heartbeats report round
+ * trips, uses the round trip of the connection. */
 static void hear_of_post(struct run *run, struct member *m)
 {
 	struct post_peer_info info;

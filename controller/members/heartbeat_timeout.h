@@ -67,8 +67,9 @@ int64_t timeout_allowed(int64_t longest_us, int64_t usual_us, int64_t limit_us,
  * newest message. A process that has ended sends nothing, but a living process soon sends its next
  * heartbeat over a new connection.
  *
- * The allowed silence is one round trip, and twice the longest gap between the agent's messages or
- * twice TIMEOUT_BEAT_US, whichever is more. It is at most timeout_allowed. */
+ * The allowed silence is one round trip plus twice the largest of three times: the longest gap
+ * between the agent's messages, the usual lateness of its machine, and TIMEOUT_BEAT_US. The result
+ * is at most timeout_allowed. */
 int64_t timeout_hung_up(int64_t longest_us, int64_t usual_us, int64_t limit_us,
 			int64_t round_trip_us);
 

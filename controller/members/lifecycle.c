@@ -36,7 +36,8 @@ enum {
 enum action {
 	NOTHING,
 	REQUEST_LOST, /* other nodes take over the work of the lost node */
-	/* look_at_sums: the commit may have waited for a sum of this node's standby copy */
+	/* The commit may have waited for a sum from this node's standby copy, so the loop checks
+	 * again whether all sums have arrived */
 	REQUEST_SUMS
 };
 
@@ -123,8 +124,8 @@ static const char *const event_names[MEMBER_EVENTS] = {
 
 /* ---- carrying it out ---- */
 
-/* Records a change of state if consoles and the record show it. They do not distinguish a member
- * that has its stage from a member that fetches its stage. */
+/* Records a change of state if consoles and the record show it. For example, consoles and the
+ * record do not distinguish a member that has its stage from a member that fetches its stage. */
 static void record_change(struct run *run, struct member *m)
 {
 	m->since_us = run->now_us;

@@ -8,18 +8,20 @@
  *                                                  |         ADMIT    ^  QUIET, HEARD
  *                                                  +------ADMIT-------+
  *
- *     back to JOINING:  WAIT from the states before that of a replica, LEAVE from those of a
- *                       replica, REWIND from both, RETURN and HELLO from DEAD, RECOVER from FAILED
- *     to DEAD:          LOST from every state with a connection; MISS from ABSENT, FAILED
- *     to FAILED:        MARK from all but the states of a replica, which RETIRE leaves;
- *                       BAR from DEAD or JOINING
- *     to LEFT:          DEPART from all but the states of a replica
+ *     to JOINING:       WAIT from a candidate's states, LEAVE from a replica's, REWIND from both;
+ *                       HELLO from all but a replica's; RETURN from DEAD; RECOVER from FAILED
+ *     to RESTORING:     RESTORE also from SYNCING, READY and LIVE; ABANDON ends the restore
+ *     to DEAD:          LOST from every state with a connection; MISS from ABSENT, LEFT, FAILED
+ *     to FAILED:        MARK from a candidate's states, RETIRE from a replica's; BAR from DEAD and
+ *                       from a candidate's states
+ *     to LEFT:          DEPART from FAILED and from a candidate's states
  *     to LIVE at once:  REINSTATE from DEAD, JOINING, SYNCING or READY, if the member has the last
  *                       commit of a stage that has no replica
  *
- * SUMMING, LIVE and SUSPECT are the states of a replica. The table in lifecycle.c has every pair of
- * state and event that can occur, with what it requests from the loop. Messages that go with an
- * event are named below; the module that applies the event sends them. */
+ * A candidate's states are JOINING, SYNCING, READY, RESTORING and RESTORED. A replica's states are
+ * SUMMING, LIVE and SUSPECT. The table in lifecycle.c has every pair of state and event that can
+ * occur, with what it requests from the loop. Messages that go with an event are named below; the
+ * module that applies the event sends them. */
 #ifndef CONTROLLER_MEMBERS_LIFECYCLE_H
 #define CONTROLLER_MEMBERS_LIFECYCLE_H
 

@@ -32,7 +32,7 @@ struct reported_sum {
 /* Bytes that a node has received in total, as it reports (stall_detector.c). */
 struct received_bytes {
 	uint64_t bytes;
-	int64_t since_us; /* when the node's total reached this number of bytes */
+	int64_t since_us; /* when the node's total reached `bytes` */
 	/* When the node last received MUCH_BYTES (stall_detector.c) in a short time; 0: never. */
 	int64_t last_burst_us;
 };
@@ -109,7 +109,7 @@ struct member_copy {
 	struct reported_sum sum;
 	enum copy_purpose purpose;
 	int64_t refused_us; /* when the node last reported that it cannot keep a copy; 0: never */
-	/* Number of such reports since the node last was a replica. */
+	/* Number of reports that the node cannot keep a copy, since it last was a replica. */
 	uint32_t n_refused;
 };
 
@@ -117,7 +117,7 @@ struct member_copy {
  * failures (failures.c, spares.c). */
 struct member_move {
 	uint32_t failures; /* number of recent losses of this node's key */
-	int64_t failed_s;  /* time of the last of these losses, in seconds since 1970 */
+	int64_t failed_s;  /* time of the last loss of this node's key, seconds since 1970 */
 	/* Plans use the node although it failed often, because the run is much faster with it */
 	bool is_used;
 	uint64_t replaced_in; /* epoch of the last plan in which a spare replaced this node */
@@ -172,14 +172,15 @@ struct member_compute {
 	double alone_forward_s, alone_backward_s, alone_loss_s;
 	/* Current task times as a multiple of the times measured alone; used without emulation. */
 	double pace;
-	/* Number of corrections of `pace` so far, counted at the lowest node of the machine */
+	/* Number of corrections of `pace` so far. Only the machine's node with the lowest number
+	 * counts them. */
 	uint32_t times_paced;
 	/* How long the node's device was in each state in the newest committed iteration; zeros:
 	 * not reported */
 	struct device_time spent;
-	uint64_t spent_in; /* number of that iteration */
-	/* When the period began whose times the node has to report for the newest commit; 0: it has
-	 * reported them */
+	uint64_t spent_in; /* number of the iteration in which `spent` was measured */
+	/* When the commit before the newest commit was made. The node has to report its device's
+	 * times since then; 0: the node has reported them. */
 	int64_t spent_from_us;
 };
 
@@ -199,15 +200,15 @@ struct member_heard {
 	int64_t message_us; /* when the node sent its newest message */
 	/* when the controller last received any message or acknowledgement from the node */
 	int64_t any_us;
-	/* Largest recent lateness of its heartbeats, by the node's own clock */
+	/* Largest recent lateness of the node's heartbeats, by the node's own clock */
 	int64_t late_us;
 	int64_t gap_us;      /* the longest recent gap between two messages of the node */
 	int64_t allowed_us;  /* the silence that the node was last allowed */
 	/* how late the node's heartbeats may be, in addition to the transfer time */
 	int64_t patience_us;
 	struct timeout_rounds rounds;
-	/* Number of connections that may still end, although they were opened before the node was
-	 * removed for silence */
+	/* Number of old connections of the node, from before it was removed for silence, that may
+	 * still end */
 	uint32_t lingering_connections;
 	/* The iteration in which the node, although it counted as dead, sent a report. */
 	uint64_t reported_while_dead_in;
@@ -374,9 +375,9 @@ bool members_share_processors(const struct member *a, const struct member *b);
 /* Returns how many tasks of agents run at once on m's processors at full speed: 1 on a GPU, else
  * the number of cores; 0: unknown. */
 uint32_t member_processors(const struct member *m);
-/* Returns m's share of the free memory in bytes. It is the share of its device's memory, which
- * other agents of the machine may use too, or of the machine's memory, whichever is less. 0: m did
- * not report its memory. */
+/* Returns the bytes of free memory that m can use. Agents with the same device share its memory
+ * equally, and agents on one machine share the machine's memory equally. The smaller of m's two
+ * shares counts. 0: m did not report its memory. */
 double members_memory(const struct members *members, const struct member *m);
 
 #endif

@@ -20,9 +20,9 @@ struct measuring;    /* network/measuring.c defines it */
 struct membership {
 	int64_t next_look_us, next_ping_us;
 	struct rate_limit refusals; /* limits journal lines about refused agents */
-	/* Journal lines that say how many agents have joined, before the run begins */
-	int64_t joined_next_us; /* when the next such line may be written */
-	/* 1 + the number of agents in the last such line; 0: none was written */
+	/* Before the run begins: when the journal may again report how many agents have joined */
+	int64_t joined_next_us;
+	/* 1 + the number of joined agents that the journal last reported; 0: none was reported */
 	int64_t joined_noted;
 };
 

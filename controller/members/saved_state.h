@@ -18,8 +18,9 @@ int resume_save(struct members *members);
 /* Returns true while a new run has not assigned its stages. Nothing may be saved then: a successor
  * would take the run for one that has begun. */
 bool resume_is_early(const struct members *members);
-/* Saves a change by the operator. Of an early run, first_assignments (joining/startup.c) saves it
- * together with the stages. */
+/* Saves a change by the operator. Saves nothing while the stages are not assigned
+ * (resume_is_early). Later first_assignments (joining/startup.c) saves the change together with the
+ * stages. */
 void resume_save_change(struct members *members);
 
 #endif

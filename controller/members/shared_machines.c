@@ -15,8 +15,8 @@
 enum { LEAST_US = 500000 }; /* shortest time between two samples of an agent, microseconds */
 
 static const double newest_weight = 0.2; /* weight of the newest sample in the running average */
-/* Hysteresis: an agent counts as waiting much once it waits for the first share of its time, until
- * it waits for less than the second share. */
+/* An agent begins to count as waiting much when it waits for the first share of its time. It ceases
+ * to count when it waits for less than the second share. */
 static const double begins = 0.25, ends = 0.12;
 /* Agents that use at least this share of the machine's processors have the machine to themselves */
 static const double whole_part = 0.75;

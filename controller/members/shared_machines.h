@@ -27,8 +27,8 @@ void shared_machines_hear(struct members *members, struct member *m);
 bool shared_machines_any(const struct members *members);
 /* Returns the percentage of time in which m waits for a processor; 0: m's machine is not shared. */
 unsigned shared_machines_percent(const struct member *m);
-/* Returns the share of time in which a node waits for a processor, for the node of the two that
- * waits longer; 0: neither machine is shared. */
+/* Returns the share of time that the nodes spend waiting for a processor: the larger of the two
+ * nodes' shares. 0: neither node's machine is shared. */
 double shared_machines_share(const struct members *members, uint16_t a, uint16_t b);
 
 #endif

@@ -17,7 +17,7 @@ struct link_failure {
 	/* The node that first reported the current cut, and the node at the other end */
 	uint16_t from, to;
 	bool active;       /* true: the link counts as absent; false: the link is in use again */
-	uint32_t times;    /* number of cuts so far */
+	uint32_t times;    /* number of cuts since the link last worked for ten minutes */
 	/* Version of the routes in which no unfinished microbatch needs the link; 0: none */
 	uint64_t unneeded_in;
 	/* When `active` last changed, and when the newest report arrived */

@@ -13,8 +13,9 @@ void record_cut(struct run *run, const struct link_failure *k);
 /* Writes the cluster with the delays measured so far. */
 int record_cluster(struct members *members, struct error *err);
 /* Adds to the recorded cluster the links and slots of nodes that joined after the first plan, if
- * has_unrecorded_nodes is set. Called in every turn. Otherwise a resumed run would know no link of
- * such a node, and no plan would use the node. Waits while the record cannot be written. */
+ * has_unrecorded_nodes is set. Without these entries, a resumed run would know no link of such a
+ * node, and no plan would use the node. Called in every turn. Waits while the record cannot be
+ * written. */
 void record_late_nodes(struct members *members);
 /* Writes the links of the emulated network, if they are known. */
 int record_emulated_links(struct members *members, struct error *err);

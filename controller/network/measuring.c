@@ -7,9 +7,9 @@
  *
  * Measuring a pair's bandwidth takes some round trips, so pairs with similar latencies share a
  * round. Each round takes the most distant of the remaining pairs whose nodes are free, and ends
- * when all of its nodes have answered. All rounds together take at most ROUNDS_US. If they need
- * more time, they are shortened. If they cannot be shortened enough, evenly spaced rounds are
- * omitted and their links are estimated (link_table.h).
+ * when all of its nodes have answered. If all rounds together would take longer than ROUNDS_US,
+ * each round is shortened. If they cannot be shortened enough, evenly spaced rounds are omitted,
+ * and the links of these rounds are estimated (link_table.h).
  *
  * The links of a node that joins later are measured one after another during the training. */
 #include "controller/network/measuring.h"
@@ -33,9 +33,9 @@ enum {
 	ROUNDS_MANY_US = 52000000, /* time for all rounds together in a larger cluster */
 	SMALL = 32,
 	ROUND_LEAST_MS = 200,
-	/* Number of round trips in which the rate of bulk data rises enough to be measured,
-	 * including the first train of packets. If agents answer trains, three round trips are
-	 * enough. */
+	/* Number of round trips to measure a pair's bandwidth by bulk data, whose rate rises
+	 * slowly. If the agents answer trains of packets (agent/network/packet_trains.h), three
+	 * round trips are enough. */
 	ROUND_TRIPS = 9,
 	/* Time to wait for an answer after the round's own time. It includes connecting. */
 	GRACE_US = 5000000,
@@ -223,8 +223,8 @@ static void log_round(struct members *members)
 		 now, all, left);
 }
 
-/* Returns the round to run as the `kept`-th one. The rounds to run are spread evenly over all
- * rounds. */
+/* Returns the index of the `kept`-th round that is not omitted. The omitted rounds are spread
+ * evenly over all rounds. */
 static uint32_t round_of(const struct measuring *w, uint32_t kept)
 {
 	return (uint32_t)((uint64_t)kept * w->n_rounds / w->n_kept);
@@ -325,9 +325,9 @@ static double allowed_ms(const struct measuring *w, uint32_t kept)
 		    ROUND_LEAST_MS);
 }
 
-/* Estimates the seconds left. The allowed time of the remaining rounds is multiplied by the share
- * of their allowed time that earlier rounds used. Before the rounds are known, returns the time
- * allowed for all. */
+/* Estimates the seconds left. Assumes that the remaining rounds use the same share of their allowed
+ * time as the earlier rounds did. Before the rounds are known, returns the time allowed for all of
+ * them. */
 static double estimate_left_s(const struct members *members)
 {
 	const struct measuring *w = members->measuring;

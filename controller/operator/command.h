@@ -36,7 +36,7 @@ struct operators {
 	size_t room_askers;
 	struct stage_preview stages;
 	struct cut_preview cut;
-	struct hours_comparison *hours; /* under way; NULL: none */
+	struct hours_comparison *hours; /* the comparison of recipes under way; NULL: none */
 	uint64_t commands; /* number of the last recorded command */
 };
 

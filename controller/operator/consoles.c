@@ -155,8 +155,8 @@ static void fill_emulated(const struct members *members, struct msg_link *l)
 	l->bandwidth_bytes_per_s = has_link ? (float)e->bandwidth : 0;
 }
 
-/* Fills in the newest measurement of the link from any report, because an agent's report covers
- * only the activations since its previous report. */
+/* Fills in the link as consoles show it. The transfer time is the newest one of all reports,
+ * because the last report has none if no activation was sent since the report before. */
 static void fill_link(const struct members *members, const struct observed_link *s,
 		      struct msg_link *l)
 {
@@ -184,8 +184,9 @@ static void send_links(struct run *run, struct console *only, const struct msg_l
 		consoles_tell(run, &m);
 }
 
-/* Sends all consoles the links that have changed since the last time, and not all links, because a
- * large cluster has a million. If `only` is not NULL, then sends all links to this console. */
+/* Sends all consoles the links that have changed since the last call. Sending every link would be
+ * too much, because a cluster of 1,000 nodes has a million links. If `only` is not NULL, then sends
+ * every link to this console. */
 static void send_changed_links(struct members *members, struct console *only)
 {
 	struct msg_link *links = alloc_array(LINKS_PER_MESSAGE, sizeof(*links));

@@ -44,7 +44,7 @@ static void send_answer(struct run *run, struct console *to, uint64_t command, b
 
 /* ---- what changes ---- */
 
-/* Returns true if the node gets other layers, or the embedding, or loses it. */
+/* Returns true if the node gets other layers, or if it gains or loses the embedding. */
 static bool moves(const struct run *run, const struct recut_record *r, const struct member *m)
 {
 	const struct model_config *now = &run->training.model;

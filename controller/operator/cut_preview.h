@@ -17,11 +17,12 @@ struct stage_choice;
 enum { CUT_PREVIEW_TEXT = 192 };
 
 struct cut_preview {
-	struct stage_choice *comparison; /* of present and wanted stages; NULL: none under way */
-	post_peer_id console;            /* which gets the answer */
+	/* The comparison under way of present and wanted stages; NULL: none */
+	struct stage_choice *comparison;
+	post_peer_id console; /* the console that gets the answer */
 	uint64_t command;
 	char text[CUT_PREVIEW_TEXT]; /* the parts of the answer that need no simulation */
-	/* The newest request that arrived meanwhile. It begins when the comparison has ended. */
+	/* The newest request that arrived during the comparison, and waits for its end */
 	bool has_next;
 	post_peer_id next_console;
 	struct msg_command next;

@@ -1,5 +1,5 @@
-/* hours_preview.c - reports in the journal which loss recipes would reach in a given time
- * (hours_preview.h).
+/* hours_preview.c - reports in the journal the loss that each recipe would reach in a given
+ * time (hours_preview.h).
  *
  * The operator of a run knows the time that is paid for, and wants to know which recipe a run on
  * these nodes should have. A run keeps its recipe, so the answer names the options of a new run. */

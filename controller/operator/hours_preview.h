@@ -1,5 +1,6 @@
-/* hours_preview.h - answers the command `hours`: which loss recipes would reach in a given time on
- * the nodes of this run. The answer is lines of the journal. The run does not change. */
+/* hours_preview.h - answers the command `hours`, which asks for the loss that each recipe would
+ * reach in a given time on the nodes of this run. The answer is lines of the journal. The run does
+ * not change. */
 #ifndef CONTROLLER_OPERATOR_HOURS_PREVIEW_H
 #define CONTROLLER_OPERATOR_HOURS_PREVIEW_H
 

@@ -8,7 +8,7 @@ struct msg_command;
 struct outcome;
 struct planned;
 
-/* Answers a command with the text "preview": at once if the preview needs no plan, otherwise when
+/* Answers a command whose text is "preview": at once if the preview needs no plan, otherwise when
  * the planner has made the plan. */
 void previews_ask(struct operators *ops, struct console *to, const struct msg_command *m);
 /* Requests a candidate plan for the console's Compare view. The run does not change, so any console

@@ -58,7 +58,7 @@ void act_stages(struct operators *ops, const char *who, const struct msg_command
 		outcome_set(o, 0, "choosing stages: the journal has the answer in some seconds");
 }
 
-/* Lists the nodes that can have a stage now in the order. */
+/* Fills in order->here: the nodes that can have a stage now. */
 static void list_here(const struct members *members, struct recut_order *order)
 {
 	order->n_here = members->n;

@@ -19,7 +19,7 @@ struct stage_preview {
 	bool is_asked;
 	/* Hash of the set of nodes that can have a stage; 0: not computed yet */
 	uint64_t nodes;
-	int64_t changed_us; /* when this set last changed */
+	int64_t changed_us; /* when the set of nodes last changed */
 	bool is_considered; /* a choice was already made for this set of nodes */
 	/* The stages that the controller proposed last, in a line of the journal. NULL: it has
 	 * proposed none, or its last choice was the present stages. */
@@ -33,11 +33,11 @@ struct stage_preview {
 void act_stages(struct operators *ops, const char *who, const struct msg_command *m,
 		struct outcome *o);
 /* Makes the order of the command `cut` for these layers; "": the stages proposed last. Returns
- * false with the reason in *o if there is none. */
+ * false, with the reason in *o, if the layers are invalid or no stages were proposed. */
 bool cut_order_read(const struct operators *ops, const char *layers, struct recut_order *order,
 		    struct outcome *o);
-/* The command `cut`: the run takes the stages of these layers, or those proposed last, after its
- * next commit (joining/recut.h). */
+/* Carries out the command `cut`: after its next commit, the run gets the stages with the given
+ * layers, or the stages proposed last (joining/recut.h). */
 void act_cut(struct operators *ops, const char *who, const struct msg_command *m,
 	     struct outcome *o);
 /* Reports a choice once it is done, and starts one when nodes have joined or left for good. Called

@@ -114,8 +114,8 @@ void contingency_stop(struct planning *planning)
 }
 
 /* Describes case k in *w for current conditions. Returns false if the case cannot occur, or if no
- * plan can prepare for it. The latter is true of a stage's last replica: recover.c first has to
- * give its stage to another node. */
+ * plan can prepare for it. No plan can prepare for the loss of a stage's last replica, because
+ * recover.c first has to give its stage to another node. */
 static bool what_if(const struct members *members, uint32_t k, struct foreseen *w)
 {
 	const struct member *m = k < members->n ? &members->list[k] : NULL;
@@ -280,9 +280,9 @@ static void take_answers(struct planning *planning)
 	}
 }
 
-/* Returns true if case k must be planned again. This is so if it has no plan for current
- * conditions. It is also so if the plan in force has changed since, and either of these is true:
- * the case's plan is old, or its node has become much faster or slower. */
+/* Returns true if case k must be planned again, because it has no plan for current conditions. A
+ * plan made under an earlier plan in force is also replaced if it is old, or if the case's node has
+ * become much faster or slower. */
 static bool is_due(const struct planning *planning, uint32_t k, const struct foreseen *today)
 {
 	const struct foreseen *f = &planning->contingency->cases[k];

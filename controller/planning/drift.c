@@ -66,8 +66,8 @@ enum { STRIKES = 2 };
 
 /* Differences between measured and planned times below this number of seconds are noise. Chosen: if
  * transfers of 0.05 s vary by 30%, 1,000 transfers cause no correction; with half of this limit
- * they cause 23. With double, plans permanently assume more than 0.0625 s for a link that has
- * become fast again, with 0.05 s. */
+ * they cause 23. With double, plans permanently assume more than 0.0625 s for a link whose
+ * transfers take 0.05 s again after a slow time. */
 static const double least_s = 0.02;
 /* Differences of the mean time of a node's tasks below this number of seconds are noise. This limit
  * is lower than least_s because an iteration has several tasks. On shared cores without emulation,
@@ -88,8 +88,8 @@ static const double shared_wait_s = 0.1;
 
 /* Weight of a new transfer time in a link's average if the time is near that average. With a weight
  * of 0.4 for every transfer, links that lose 1% of their packets caused new plans in nearly every
- * iteration. With 0.15 there are 101 corrections in `lossy`, and `slower` takes 16 transfers; with
- * half these numbers are 38 and 20, with double 207 and 6. */
+ * iteration. With 0.15 there are 101 corrections in `lossy`, and `slower` takes 16 transfers. Half
+ * of this weight gives 38 and 20, and double gives 207 and 6. */
 static const double near_share = 0.15;
 /* Weight of a new transfer time that is far from the average, which may show that the link has
  * changed. Chosen: with half there are 84 corrections in `lossy` and 13 in `varying`, with double
@@ -124,8 +124,8 @@ enum {
 	MANY_LINKS = 4
 };
 /* Share of a node's measured links that must differ by the common factor. Chosen: with a half there
- * are 52 corrections in `links` instead of 8; with all of them, links that have become four times
- * as slow are corrected after 1.7 reports instead of 1.1. */
+ * are 52 corrections in `links` instead of 8; with 1, links that have become four times as slow are
+ * corrected after 1.7 reports instead of 1.1. */
 static const double common_share = 0.75;
 
 /* ---- tasks of a node ---- */
@@ -187,13 +187,13 @@ enum {
 	BETTER_EVERY_US = 15000000,
 	/* Number of iterations of a new plan before small corrections can request another plan. The
 	 * first corrections only show that the plan's links and tasks, once measured, differ from
-	 * the estimates. Without this limit, a steady network had three or four plans in ten
-	 * iterations, for this and two other reasons. */
+	 * the estimates. The lack of this limit was one of three causes of three or four new plans
+	 * in ten iterations on a steady network. */
 	SETTLING = 10,
-	/* Limits on the corrections that a node may cause: in one burst, this number and two for
-	 * each link; in each minute, one for each link in addition. An honest node in a lossy
-	 * network causes about one correction in ten transfers (`lossy`). The limits bound the
-	 * number of plans that contradicting reports can cost (tests/hostile_test.sh). */
+	/* Limits on the corrections that a node may cause: CORRECTIONS and two for each link in one
+	 * burst, then CORRECTIONS_A_MINUTE and one for each link in a minute. An honest node in a
+	 * lossy network causes about one correction in ten transfers (`lossy`). The limits bound
+	 * the number of plans that contradicting reports can cost (tests/hostile_test.sh). */
 	CORRECTIONS = 32,
 	CORRECTIONS_A_MINUTE = 3
 };

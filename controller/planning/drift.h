@@ -24,12 +24,12 @@ struct drift {
 /* Corrects all links of m together if they have become slow together. drift_link then corrects each
  * of them. */
 void drift_links(struct planning *planning, struct member *m, const struct msg_links *l);
-/* Compares the measured delay of one link with the delay that plans assume. Corrects the latter if
- * they differ. */
+/* Compares the measured delay of one link with the delay that plans assume. Corrects the delay
+ * that plans assume if the two differ. */
 void drift_link(struct planning *planning, struct observed_link *s);
 /* Adds a task event to the node's measured compute time. If that time is far from the planned time,
- * corrects the latter before the iteration ends. began_us: start of the iteration; no task can have
- * started earlier. */
+ * corrects the planned time before the iteration ends. began_us: start of the iteration; no task
+ * can have started earlier. */
 void drift_task(struct planning *planning, struct member *m, const struct msg_task_event *e,
 		int64_t began_us);
 /* Judges all nodes between two iterations, and requests another plan if the corrections require

@@ -17,8 +17,8 @@ struct planning;
 /* Nodes that exchange their stages between two iterations (weights/phase_moves.c). */
 struct exchange {
 	uint32_t number; /* number of the newest exchange, which may be only prepared; 0: none */
-	/* First iteration after this exchange, even if the exchange was dropped. Before the first
-	 * exchange: the iteration in which the allocations were planned. */
+	/* First iteration after the newest exchange, even if the exchange was dropped. Before the
+	 * first exchange: the iteration in which the allocations were planned. */
 	uint64_t at;
 	int to[MSG_NODES]; /* array of n_nodes: the stage of each node after the exchange */
 };

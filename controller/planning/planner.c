@@ -333,8 +333,8 @@ static void append_answer(struct planner_job **list, struct planner_job *j)
 	*list = j;
 }
 
-/* Returns true if the search must be repeated. This is so for a PLANNER_BASELINE that a request for
- * the run has cancelled, if no newer PLANNER_BASELINE waits. */
+/* Returns true if the search must be repeated: a request for the run has cancelled the search for a
+ * PLANNER_BASELINE, and no newer PLANNER_BASELINE waits. */
 static bool must_repeat(const struct planner *p, const struct planner_job *j)
 {
 	const struct planner_job *other = p->waiting;

@@ -27,7 +27,7 @@ void replan_joined(struct planning *planning, const struct member *m);
  * worse. */
 void replan_if_better(struct planning *planning, const char *reason, bool soon);
 /* Requests a plan that may use late nodes that wait as spares, in case iterations become shorter.
- * Does nothing if the newest answer was about this. */
+ * Does nothing if the newest request already permitted spares. */
 void replan_try_spares(struct planning *planning);
 /* Returns true if the next iteration should wait for the first answer to a change. It waits if the
  * answer is expected soon, compared with the length of an iteration. The run never waits for

@@ -56,8 +56,8 @@ bool skip_phases_planned(const struct run *run)
 	       p->skip_share == (int)run->wanted.skip_share;
 }
 
-/* Finds out whether the stages that may be skipped have yet to start from copies of trained
- * stages. */
+/* Sets run->wanted.stack to true if the stages that may be skipped will start from copies of
+ * trained stages (--stack), and no committed iteration has visited these stages. */
 static int find_stack(struct run *run, struct error *err)
 {
 	bool visited = false;

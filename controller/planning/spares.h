@@ -31,7 +31,7 @@ void spares_admit(struct members *members, struct member *m);
 const struct member *spares_for(const struct members *members, const struct member *gone);
 /* Lets plans use a spare instead of gone, a node that the next plan cannot use. Changes nothing if
  * the plan in force does not use gone, or a spare has taken gone's place since this plan began. A
- * resumed run has no plan at first: gone was in use unless gone was a spare. */
+ * resumed run has no plan at first. It then counts gone as used, unless gone was a spare. */
 void spares_replace(struct members *members, struct member *gone);
 /* Records that plans use the spares in this plan from now on. This ends for a spare when it fails
  * again. */
