@@ -385,8 +385,8 @@ struct msg_assign {
  * applies every commit to it (docs/reliability.md). */
 struct msg_keep {
 	uint64_t assignment;
-	/* Stage to copy; MSG_NO_STAGE: drop the copy. If the agent is just loading the copy as its
-	 * own stage, it drops the copy only after MSG_READY. */
+	/* Stage to copy; MSG_NO_STAGE: drop the copy. An agent that loads the copy as its own stage
+	 * at that moment drops it only after MSG_READY. */
 	uint8_t stage;
 	/* Node that sends the stage: a replica, or another holder of a standby copy. */
 	uint16_t source;

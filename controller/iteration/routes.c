@@ -226,8 +226,8 @@ static bool swapped(const struct microbatch *m)
 	return false;
 }
 
-/* Returns true if the microbatch keeps a slot of one stage while it waits for a slot of an earlier
- * stage at a substitute. */
+/* Returns true if the microbatch waits for a slot on a substitute while it still holds a slot of a
+ * later stage of its path. */
 static bool holds_while_waiting(const struct microbatch *m)
 {
 	uint32_t n = m->route.n_hops;

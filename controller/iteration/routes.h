@@ -33,10 +33,9 @@ struct microbatch {
 	/* Number of tasks of the chain (wire/chain.h) up to the furthest task that has ended */
 	uint8_t passed;
 	bool next_began; /* the task at position `passed` has begun */
-	/* Passes that substitutes still have to repeat: a bit for each hop; at the data node the
-	 * bit means the loss */
+	/* Forward and backward passes that substitutes still have to repeat: a bit for each hop */
 	uint64_t owed_forward, owed_backward;
-	bool owed_loss;
+	bool owed_loss; /* the data node's substitute still has to repeat the loss */
 	/* Counts that the present nodes have made: a bit for each hop's gradient, and one for the
 	 * data node's loss */
 	uint64_t counted;

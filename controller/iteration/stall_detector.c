@@ -314,7 +314,7 @@ static bool holds_sum(const struct members *members, const struct member *m)
 	return member_is_replica(m) && !m->sum.is_done && !awaits_replica(members, m);
 }
 
-/* A replica that waits for no other node and has not reported its sum hangs, and is dropped. If no
+/* Drops each replica that hangs: it has not reported its sum, and waits for no other node. If no
  * replica hangs, or if more than half of the replicas seem to hang, the iteration restarts. */
 void stall_sums_turn(struct iteration *it)
 {

@@ -25,8 +25,7 @@ static void put_word(struct exposition *e, const char *word)
 	put_text(e, word, strlen(word));
 }
 
-/* Writes the value of a label, or a help text, with special characters escaped. Quotes are escaped
- * in labels only. */
+/* Writes the value of a label with special characters escaped. */
 static void put_escaped(struct exposition *e, const char *text)
 {
 	for (; *text; text++) {

@@ -129,7 +129,8 @@ TEST(substitutes_are_near)
 	cluster_free(c);
 }
 
-/* Simulated agents. Each agent counts a microbatch's gradient once, in any attempt. */
+/* Simulated agents. Each agent counts a microbatch's gradient only once, however often the
+ * microbatch is computed again. */
 struct agents {
 	bool loss[NODES][N], backward[NODES][N];
 };

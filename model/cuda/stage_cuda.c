@@ -461,7 +461,7 @@ static void cuda_get_state(void *self, size_t at, size_t n, float *const state[3
 {
 	struct cuda_stage *s = self;
 
-	device_status(s->d); /* the pieces are free then */
+	device_status(s->d); /* waits until no copy uses the pinned pieces */
 	for (int k = 0; k < 3; k++)
 		if (state[k])
 			get_numbers(s, state[k], s->array[state_arrays[k]] + at, n);

@@ -123,7 +123,8 @@ void world_end_process(struct world *w, uint32_t i, bool silently);
 /* ---- arguments.c ---- */
 /* Writes the description of an emulated cluster to its file. */
 void arguments_write_cluster(struct world *w);
-/* Makes the controller's command line. Unless it resumes a run, its options are drawn. */
+/* Makes the controller's command line. Chooses its options at random, unless the controller
+ * resumes a run. */
 void arguments_make(struct world *w, bool resume);
 
 /* ---- mishaps.c ---- */
