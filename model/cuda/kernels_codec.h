@@ -1,7 +1,7 @@
 /* kernels_codec.h - the formats of model/codec/codec.h on the GPU, with the same bits as on the
  * CPU. Each thread encodes or decodes one group. Included by kernels.h. */
 
-#include "model/codec/codec_element.h"
+#include "model/vector/codec_element.h"
 
 /* The order of additions is fixed, so one thread adds all rows of a channel. The thread reads
  * several rows before it adds them, because it would otherwise wait for the memory after each

@@ -27,7 +27,7 @@ INLINE_ float codec_float_of(uint32_t bits)
 #define BITS(x) codec_bits_of(x)
 #define FROM_BITS(u) codec_float_of(u)
 
-#include "model/codec/codec_element.h"
+#include "model/vector/codec_element.h"
 
 enum { BLOCK = 32, GROUP_MOST = 128 };
 

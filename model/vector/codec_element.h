@@ -3,8 +3,8 @@
  * The including file defines the macros that adamw_element.h names, and BITS and FROM_BITS: a
  * float's bits as uint32_t, and back.
  */
-#ifndef MODEL_CODEC_ELEMENT_H
-#define MODEL_CODEC_ELEMENT_H
+#ifndef MODEL_VECTOR_CODEC_ELEMENT_H
+#define MODEL_VECTOR_CODEC_ELEMENT_H
 
 #include <stdint.h>
 
