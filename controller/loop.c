@@ -317,7 +317,7 @@ void loop_take_answers(struct controller *c)
 			break;
 		case PLANNER_PREVIEW:
 		case PLANNER_COMPARE:
-			previews_answered(&c->operators, a);
+			previews_answered(&c->operators.previews, &c->iteration, a);
 			break;
 		case PLANNER_BASELINE:
 			answers_baseline(&c->members, a);

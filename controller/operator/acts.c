@@ -72,7 +72,7 @@ void act_skip(struct operators *ops, const char *who, const struct msg_command *
 		outcome_set(o, 0, "it is %s already", is);
 		return;
 	}
-	undo_remember(ops, who, COMMAND_SKIP, -1, m->value, before);
+	undo_remember(&ops->acts, ops->run, who, COMMAND_SKIP, -1, m->value, before);
 	ops->run->wanted.path_length = stages - skip;
 	ops->run->wanted.skip_share = skip_share_of(m->value);
 	note(ops->run, NOTE_COMMAND, -1, 'S', "skip %s -> %s (%s), from it%llu", was, is, who,
@@ -120,7 +120,8 @@ void act_wire(struct operators *ops, const char *who, const struct msg_command *
 		outcome_set(o, 0, "%s is %s already", verb, to);
 		return;
 	}
-	undo_remember(ops, who, (enum command_verb)m->verb, -1, m->value, (int64_t)was);
+	undo_remember(&ops->acts, ops->run, who, (enum command_verb)m->verb, -1, m->value,
+		      (int64_t)was);
 	note(ops->run, NOTE_COMMAND, -1, 'W', "%s %s -> %s (%s), from it%llu", verb,
 	     tensor_format_name(was), to, who,
 	     (unsigned long long)ops->run->committed + 1 +
@@ -165,7 +166,7 @@ void act_fail(struct operators *ops, const char *who, const struct msg_command *
 		outcome_set(o, -EPERM, "n%02d holds the last copy of S%d", node,
 			    member_stage(ops->run, w));
 	} else {
-		undo_remember(ops, who, COMMAND_FAIL, node, 0, 0);
+		undo_remember(&ops->acts, ops->run, who, COMMAND_FAIL, node, 0, 0);
 		member_mark(ops->members, w, true);
 		member_apply(ops->run, w, EVENT_MARK, "marked failed by the operator");
 		note(ops->run, NOTE_COMMAND, node, 'F', "n%02d S%d marked failed (%s)", node,
@@ -193,7 +194,7 @@ void act_recover(struct operators *ops, const char *who, const struct msg_comman
 			    node);
 		return;
 	}
-	undo_remember(ops, who, COMMAND_RECOVER, node, 0, 0);
+	undo_remember(&ops->acts, ops->run, who, COMMAND_RECOVER, node, 0, 0);
 	member_mark(ops->members, w, false);
 	member_apply(ops->run, w, EVENT_RECOVER, "recovers");
 	if (member_is_replica(w)) {
@@ -213,7 +214,7 @@ void act_pause(struct operators *ops, const char *who, const struct msg_command 
 {
 	enum command_verb verb = (enum command_verb)m->verb;
 
-	undo_remember(ops, who, verb, -1, 0, ops->run->wanted.pause);
+	undo_remember(&ops->acts, ops->run, who, verb, -1, 0, ops->run->wanted.pause);
 	ops->run->wanted.pause = verb != COMMAND_RESUME;
 	ops->run->wanted.step = verb == COMMAND_STEP;
 	resume_save_change(ops->members);
@@ -233,7 +234,7 @@ void act_finish(struct operators *ops, const char *who, const struct msg_command
 
 	if (!rates_may_finish(ops->run, m->value, o))
 		return;
-	undo_remember(ops, who, COMMAND_FINISH, -1, m->value, (int64_t)f->n);
+	undo_remember(&ops->acts, ops->run, who, COMMAND_FINISH, -1, m->value, (int64_t)f->n);
 	if (m->value == 0) {
 		f->n = 0;
 		snprintf(text, sizeof(text), "the rate stays, and the run continues");

@@ -58,22 +58,22 @@ static void carry_out(struct operators *ops, const char *who, const struct msg_c
 static void act_undo(struct operators *ops, const char *who, const struct msg_command *m,
 		     struct outcome *o)
 {
-	struct act *a = undo_find(ops, m->value, o);
+	struct act *a = undo_find(&ops->acts, m->value, o);
 	struct msg_command back;
-	uint32_t at, n_before = ops->n_acts;
+	uint32_t at, n_before = ops->acts.n;
 
 	if (!a || !undo_inverse(ops->run, a, &back, o))
 		return;
-	at = (uint32_t)(a - ops->acts);
+	at = (uint32_t)(a - ops->acts.acts);
 	/* carry_out adds an act to the list. The list may move in memory, so pointers into it
 	 * become invalid, but the index `at` stays valid */
 	carry_out(ops, who, &back, o);
 	if (o->status == 0) {
-		ops->acts[at].undone = true;
+		ops->acts.acts[at].undone = true;
 		/* carry_out has stored the undo as an act, too. That act is marked, because an undo
 		 * cannot be undone */
-		if (ops->n_acts > n_before)
-			ops->acts[ops->n_acts - 1].undone = true;
+		if (ops->acts.n > n_before)
+			ops->acts.acts[ops->acts.n - 1].undone = true;
 	}
 }
 
@@ -124,7 +124,7 @@ void command_receive(struct operators *ops, struct console *from, const struct m
 		return;
 	}
 	if (m->verb == COMMAND_COMPARE) {
-		previews_ask_candidate(ops, from, m, &o);
+		previews_ask_candidate(&ops->previews, ops->planning, from, m, &o);
 	} else if (!from->may_command) {
 		outcome_set(&o, -EPERM, "this console may only watch");
 	} else if (m->verb <= COMMAND_LAST && commands[m->verb].harmless) {
@@ -215,17 +215,17 @@ void command_turn(struct operators *ops)
 		ops->run->stream.next_status_us = 0;
 	}
 	faults_turn(ops);
-	stage_preview_turn(ops);
+	stage_preview_turn(&ops->stages, ops->members);
 	cut_preview_turn(ops);
-	hours_preview_turn(ops);
+	hours_preview_turn(&ops->hours, ops->run);
 }
 
 void command_fini(struct operators *ops)
 {
-	free(ops->acts);
+	free(ops->acts.acts);
 	free(ops->run->faults.list);
-	previews_fini(ops);
-	stage_preview_fini(ops);
-	cut_preview_fini(ops);
-	hours_preview_fini(ops);
+	previews_fini(&ops->previews);
+	stage_preview_fini(&ops->stages);
+	cut_preview_fini(&ops->cut);
+	hours_preview_fini(&ops->hours);
 }

@@ -7,7 +7,9 @@
 #include <stdint.h>
 
 #include "controller/operator/cut_preview.h"
+#include "controller/operator/previews.h"
 #include "controller/operator/stage_preview.h"
+#include "controller/operator/undo.h"
 
 struct console;
 struct error;
@@ -26,14 +28,8 @@ struct operators {
 	struct iteration *iteration;
 	char lease[64]; /* name of the console that holds the operator's lease; "": no console */
 	int64_t lease_ends_us;
-	struct act *acts; /* acts so far, so that the operator can undo them */
-	uint32_t n_acts;
-	size_t room_acts;
-	struct awaited *awaited; /* array of n_awaited: previews that wait for the planner */
-	uint32_t n_awaited;
-	struct asker *askers; /* array of n_askers: names of consoles that asked for comparisons */
-	uint32_t n_askers;
-	size_t room_askers;
+	struct act_list acts; /* acts so far, so that the operator can undo them */
+	struct previews previews;
 	struct stage_preview stages;
 	struct cut_preview cut;
 	struct hours_comparison *hours; /* the comparison of recipes under way; NULL: none */

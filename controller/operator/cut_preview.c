@@ -122,34 +122,35 @@ static int describe(const struct members *members, const struct recut_record *r,
 
 /* ---- the simulation ---- */
 
-static int compare(struct operators *ops, const struct recut_record *r, struct error *err)
+static int compare(struct cut_preview *p, const struct members *members,
+		   const struct recut_record *r, struct error *err)
 {
-	const struct training *t = &ops->run->training;
+	const struct training *t = &members->run->training;
 	struct stage_question *q;
-	int rc = stage_question_new(ops->members, (int)(t->n_shards * t->per_shard), &q, err);
+	int rc = stage_question_new(members, (int)(t->n_shards * t->per_shard), &q, err);
 
 	if (rc != 0)
 		return rc;
 	stage_question_compare(q, &r->model, r->stage_of);
-	return stage_choice_start(q, 0, 1, &ops->cut.comparison, err);
+	return stage_choice_start(q, 0, 1, &p->comparison, err);
 }
 
-static int begin(struct operators *ops, const struct recut_record *r, struct error *err)
+static int begin(struct cut_preview *p, const struct members *members,
+		 const struct recut_record *r, struct error *err)
 {
-	int rc = describe(ops->members, r, ops->cut.text, err);
+	int rc = describe(members, r, p->text, err);
 
-	return rc ? rc : compare(ops, r, err);
+	return rc ? rc : compare(p, members, r, err);
 }
 
 /* Keeps the request until the comparison under way has ended. */
-static void keep_for_later(struct operators *ops, const struct console *from,
+static void keep_for_later(struct cut_preview *p, struct run *run, const struct console *from,
 			   const struct msg_command *m)
 {
-	struct cut_preview *p = &ops->cut;
-	struct console *to = p->has_next ? console_of_peer(ops->run, p->next_console) : NULL;
+	struct console *to = p->has_next ? console_of_peer(run, p->next_console) : NULL;
 
 	if (to)
-		send_answer(ops->run, to, p->next.id, false, "a newer preview replaces this one",
+		send_answer(run, to, p->next.id, false, "a newer preview replaces this one",
 			    NULL);
 	p->has_next = true;
 	p->next_console = from->peer;
@@ -167,19 +168,19 @@ void cut_preview_ask(struct operators *ops, struct console *to, const struct msg
 
 	layers += *layers == ' ';
 	if (ops->cut.comparison) {
-		keep_for_later(ops, to, m);
+		keep_for_later(&ops->cut, ops->run, to, m);
 		return;
 	}
 	order = alloc_new(sizeof(*order));
 	if (!ops->run->plan || ops->run->committed == 0)
 		outcome_set(&o, -EAGAIN, "the run has no commit yet");
-	else if (cut_order_read(ops, layers, order, &o)) {
+	else if (cut_order_read(&ops->stages, ops->members, layers, order, &o)) {
 		if (!layers[0])
 			ops->stages.previewed = ops->stages.n_proposals;
 		rc = recut_record_make(&r, ops->run->record.store, order, "cut", &err);
 		if (rc == 1)
 			outcome_set(&o, 0, "the run has these stages already");
-		else if (rc != 0 || begin(ops, &r, &err) != 0)
+		else if (rc != 0 || begin(&ops->cut, ops->members, &r, &err) != 0)
 			outcome_set(&o, -EINVAL, "%.150s", err.text);
 	}
 	if (o.status == 0 && ops->cut.comparison) {
@@ -214,8 +215,8 @@ void cut_preview_turn(struct operators *ops)
 		cut_preview_ask(ops, to, &p->next);
 }
 
-void cut_preview_fini(struct operators *ops)
+void cut_preview_fini(struct cut_preview *p)
 {
-	stage_choice_free(ops->cut.comparison);
-	ops->cut.comparison = NULL;
+	stage_choice_free(p->comparison);
+	p->comparison = NULL;
 }

@@ -34,6 +34,6 @@ struct cut_preview {
 void cut_preview_ask(struct operators *ops, struct console *to, const struct msg_command *m);
 /* To be called in every turn. */
 void cut_preview_turn(struct operators *ops);
-void cut_preview_fini(struct operators *ops);
+void cut_preview_fini(struct cut_preview *p);
 
 #endif

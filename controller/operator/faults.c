@@ -51,7 +51,7 @@ static void announce_fault(struct run *run, const struct fault *f)
 static void heal_fault(struct operators *ops, struct fault *f, const char *why)
 {
 	f->active = false;
-	undo_healed(ops, f->id);
+	undo_healed(&ops->acts, f->id);
 	send_fault(ops->members, f, true);
 	if (f->kind == FAULT_HANG && f->node >= 0)
 		ops->members->list[f->node].fault_pending = false;
@@ -116,7 +116,7 @@ void act_inject(struct operators *ops, const char *who, const struct msg_command
 			     .started_wall_us = clock_wall_us(),
 			     .active = !kind->for_good };
 	f->ends_us = ops->run->now_us + (int64_t)f->ttl_ms * 1000;
-	undo_remember(ops, who, COMMAND_INJECT, m->node, f->id, 0);
+	undo_remember(&ops->acts, ops->run, who, COMMAND_INJECT, m->node, f->id, 0);
 	send_fault(ops->members, f, false);
 	if (f->kind == FAULT_KILL)
 		supervisor_tell(ops->run, "kill", m->node);

@@ -82,17 +82,16 @@ static void answer(struct run *run, const struct hours_comparison *h)
 	     best->recipe->name, options, best->iterations);
 }
 
-void hours_preview_turn(struct operators *ops)
+void hours_preview_turn(struct hours_comparison **h, struct run *run)
 {
-	if (!ops->hours || !hours_comparison_is_done(ops->hours))
+	if (!*h || !hours_comparison_is_done(*h))
 		return;
-	answer(ops->run, ops->hours);
-	hours_comparison_free(ops->hours);
-	ops->hours = NULL;
+	answer(run, *h);
+	hours_preview_fini(h);
 }
 
-void hours_preview_fini(struct operators *ops)
+void hours_preview_fini(struct hours_comparison **h)
 {
-	hours_comparison_free(ops->hours);
-	ops->hours = NULL;
+	hours_comparison_free(*h);
+	*h = NULL;
 }

@@ -112,18 +112,19 @@ static bool fill_hypothetical(const struct planning *planning, const struct msg_
 	return true;
 }
 
-static void await_answer(struct operators *ops, struct console *to, const struct msg_command *m,
+static void await_answer(struct previews *p, const struct planning *planning,
+			 const struct console *to, const struct msg_command *m,
 			 const struct planner_request *q, const char *text)
 {
 	struct awaited *a;
 
-	if (!ops->awaited)
-		ops->awaited = alloc_array(AWAITED_MAX, sizeof(*ops->awaited));
+	if (!p->awaited)
+		p->awaited = alloc_array(AWAITED_MAX, sizeof(*p->awaited));
 	/* The list is full, so the oldest request is dropped */
-	if (ops->n_awaited == AWAITED_MAX)
-		memmove(ops->awaited, ops->awaited + 1, --ops->n_awaited * sizeof(*ops->awaited));
-	a = &ops->awaited[ops->n_awaited++];
-	*a = (struct awaited){ replan_send(ops->members, ops->planning->planner, q), to->peer,
+	if (p->n_awaited == AWAITED_MAX)
+		memmove(p->awaited, p->awaited + 1, --p->n_awaited * sizeof(*p->awaited));
+	a = &p->awaited[p->n_awaited++];
+	*a = (struct awaited){ replan_send(planning->members, planning->planner, q), to->peer,
 			       m->id, (enum command_verb)m->verb, "" };
 	snprintf(a->text, sizeof(a->text), "%.120s", text);
 }
@@ -162,7 +163,7 @@ void previews_ask(struct operators *ops, struct console *to, const struct msg_co
 	struct outcome o = { 0, "" };
 
 	if (m->verb == COMMAND_UNDO) {
-		struct act *chosen = undo_find(ops, m->value, &o);
+		struct act *chosen = undo_find(&ops->acts, m->value, &o);
 
 		if (chosen)
 			undo_inverse(ops->run, chosen, &back, &o);
@@ -176,18 +177,18 @@ void previews_ask(struct operators *ops, struct console *to, const struct msg_co
 	else if (!fill_hypothetical(ops->planning, &back, &q, excluded, &o))
 		answer_now(ops->run, to, m, false, o.text);
 	else
-		await_answer(ops, to, m, &q, o.text);
+		await_answer(&ops->previews, ops->planning, to, m, &q, o.text);
 }
 
-static struct asker *asker_of(struct operators *ops, const char *name)
+static struct asker *asker_of(struct previews *p, const char *name)
 {
 	struct asker *a;
 
-	for (uint32_t i = 0; i < ops->n_askers; i++)
-		if (strcmp(ops->askers[i].name, name) == 0)
-			return &ops->askers[i];
-	array_reserve(&ops->askers, &ops->room_askers, ops->n_askers + 1, sizeof(*ops->askers));
-	a = &ops->askers[ops->n_askers++];
+	for (uint32_t i = 0; i < p->n_askers; i++)
+		if (strcmp(p->askers[i].name, name) == 0)
+			return &p->askers[i];
+	array_reserve(&p->askers, &p->room_askers, p->n_askers + 1, sizeof(*p->askers));
+	a = &p->askers[p->n_askers++];
 	*a = (struct asker){ .comparisons = { 0 } };
 	snprintf(a->name, sizeof(a->name), "%s", name);
 	return a;
@@ -196,46 +197,48 @@ static struct asker *asker_of(struct operators *ops, const char *name)
 /* Returns true if the console may ask for another comparison. A comparison occupies the planner for
  * a second. The number of waiting comparisons is therefore limited, for each key and for all keys
  * together. The rate is limited for each key. */
-static bool may_compare(struct operators *ops, const struct console *to)
+static bool may_compare(struct previews *p, struct run *run, const struct console *to)
 {
-	struct asker *a = asker_of(ops, to->name);
+	struct asker *a = asker_of(p, to->name);
 	uint32_t all = 0, own = 0;
 
-	for (uint32_t i = 0; i < ops->n_awaited; i++) {
-		const struct console *other = console_of_peer(ops->run, ops->awaited[i].console);
+	for (uint32_t i = 0; i < p->n_awaited; i++) {
+		const struct console *other = console_of_peer(run, p->awaited[i].console);
 
-		if (ops->awaited[i].verb != COMMAND_COMPARE)
+		if (p->awaited[i].verb != COMMAND_COMPARE)
 			continue;
 		all++;
 		own += other && strcmp(other->name, to->name) == 0;
 	}
 	return a && all < COMPARED_MAX && own < COMPARED_MAX_EACH &&
 	       rate_limit_take(&a->comparisons, 1, COMPARED_AT_ONCE, compared_per_s,
-			       ops->run->now_us);
+			       run->now_us);
 }
 
-void previews_ask_candidate(struct operators *ops, struct console *to, const struct msg_command *m,
-			    struct outcome *o)
+void previews_ask_candidate(struct previews *p, const struct planning *planning, struct console *to,
+			    const struct msg_command *m, struct outcome *o)
 {
+	struct members *members = planning->members;
+	struct run *run = planning->run;
 	bool excluded[MSG_NODES];
 	struct planner_request q;
 	char name[32];
 	struct error err;
 
-	if (!ops->run->plan) {
+	if (!run->plan) {
 		outcome_set(o, -EAGAIN, "there is no plan yet");
 		return;
 	}
-	fill_request(ops->members, &q, excluded);
-	if (compare_request(m, ops->run->cluster->n_stages, cluster_most_skipped(ops->run->cluster),
-			    ops->members->n, excluded, &q, name, sizeof(name), &err) != 0) {
+	fill_request(members, &q, excluded);
+	if (compare_request(m, run->cluster->n_stages, cluster_most_skipped(run->cluster),
+			    members->n, excluded, &q, name, sizeof(name), &err) != 0) {
 		outcome_set(o, -EINVAL, "%.180s", err.text);
-	} else if (!may_compare(ops, to)) {
+	} else if (!may_compare(p, run, to)) {
 		outcome_set(o, -EAGAIN, "too many comparisons: wait a little");
 	} else {
 		if (q.from)
-			q.from = replan_from(ops->planning, &q);
-		await_answer(ops, to, m, &q, name);
+			q.from = replan_from(planning, &q);
+		await_answer(p, planning, to, m, &q, name);
 		outcome_set(o, 0, "planning %s", name);
 	}
 }
@@ -293,14 +296,14 @@ static void compare_plans(struct run *run, const struct planned *a, struct msg_s
 
 /* Moves the entry that waits for this request from the list to *out. Returns false if there is no
  * such entry. */
-static bool take_awaited(struct operators *ops, uint64_t request, struct awaited *out)
+static bool take_awaited(struct previews *p, uint64_t request, struct awaited *out)
 {
-	for (uint32_t i = 0; i < ops->n_awaited; i++) {
-		if (ops->awaited[i].request != request)
+	for (uint32_t i = 0; i < p->n_awaited; i++) {
+		if (p->awaited[i].request != request)
 			continue;
-		*out = ops->awaited[i];
-		memmove(&ops->awaited[i], &ops->awaited[i + 1],
-			(--ops->n_awaited - i) * sizeof(*ops->awaited));
+		*out = p->awaited[i];
+		memmove(&p->awaited[i], &p->awaited[i + 1],
+			(--p->n_awaited - i) * sizeof(*p->awaited));
 		return true;
 	}
 	return false;
@@ -343,22 +346,22 @@ static void send_preview(struct iteration *it, struct console *to, const struct 
 	console_send(it->run, to, &m);
 }
 
-void previews_answered(struct operators *ops, struct planned *a)
+void previews_answered(struct previews *p, struct iteration *it, struct planned *a)
 {
 	struct awaited asked;
-	struct console *to = take_awaited(ops, a->request, &asked)
-				     ? console_of_peer(ops->run, asked.console)
+	struct console *to = take_awaited(p, a->request, &asked)
+				     ? console_of_peer(it->run, asked.console)
 				     : NULL;
 
 	if (to && asked.verb == COMMAND_COMPARE)
-		send_candidate(ops->iteration, to, &asked, a);
+		send_candidate(it, to, &asked, a);
 	else if (to)
-		send_preview(ops->iteration, to, &asked, a);
+		send_preview(it, to, &asked, a);
 	planned_free(a);
 }
 
-void previews_fini(struct operators *ops)
+void previews_fini(struct previews *p)
 {
-	free(ops->awaited);
-	free(ops->askers);
+	free(p->awaited);
+	free(p->askers);
 }

@@ -28,13 +28,13 @@ enum { FOR_GOOD_US = 60000000, LIST = 160 };
 static const double budget_s = 8, worth = 1.1;
 static const uint64_t hash_basis = 0xcbf29ce484222325u, hash_prime = 0x100000001b3u;
 
-static int start(struct operators *ops, struct error *err)
+static int start(struct stage_preview *p, const struct members *members, struct error *err)
 {
-	const struct training *t = &ops->run->training;
+	const struct training *t = &members->run->training;
 	struct stage_question *q;
-	int rc = stage_question_new(ops->members, (int)(t->n_shards * t->per_shard), &q, err);
+	int rc = stage_question_new(members, (int)(t->n_shards * t->per_shard), &q, err);
 
-	return rc ? rc : stage_choice_start(q, budget_s, 1, &ops->stages.choice, err);
+	return rc ? rc : stage_choice_start(q, budget_s, 1, &p->choice, err);
 }
 
 void act_stages(struct operators *ops, const char *who, const struct msg_command *m,
@@ -50,7 +50,7 @@ void act_stages(struct operators *ops, const char *who, const struct msg_command
 		return;
 	}
 	if (!ops->stages.choice)
-		rc = start(ops, &err);
+		rc = start(&ops->stages, ops->members, &err);
 	ops->stages.is_asked = true;
 	if (rc != 0)
 		outcome_set(o, rc, "%.150s", err.text);
@@ -66,8 +66,8 @@ static void list_here(const struct members *members, struct recut_order *order)
 		order->here[i] = member_alive(&members->list[i]) && !members->list[i].is_marked;
 }
 
-bool cut_order_read(const struct operators *ops, const char *layers, struct recut_order *order,
-		    struct outcome *o)
+bool cut_order_read(const struct stage_preview *p, const struct members *members,
+		    const char *layers, struct recut_order *order, struct outcome *o)
 {
 	struct error err = { "" };
 
@@ -75,14 +75,14 @@ bool cut_order_read(const struct operators *ops, const char *layers, struct recu
 		outcome_set(o, -EINVAL, "%.150s", err.text);
 		return false;
 	}
-	if (!layers[0] && !ops->stages.proposal) {
+	if (!layers[0] && !p->proposal) {
 		outcome_set(o, -EINVAL, "no stages are proposed: ask for some with stages, or "
 					"give the layers, as 0,7,5");
 		return false;
 	}
 	if (!layers[0])
-		*order = *ops->stages.proposal;
-	list_here(ops->members, order);
+		*order = *p->proposal;
+	list_here(members, order);
 	return true;
 }
 
@@ -94,7 +94,7 @@ void act_cut(struct operators *ops, const char *who, const struct msg_command *m
 	if (!m->text[0] && p->previewed != 0 && p->previewed != p->n_proposals) {
 		outcome_set(o, -ESTALE, "other stages were proposed after the preview: see them "
 					"with cut");
-	} else if (cut_order_read(ops, m->text, order, o)) {
+	} else if (cut_order_read(p, ops->members, m->text, order, o)) {
 		recut_command(ops->run, order, o);
 		if (o->status == 0)
 			note(ops->run, NOTE_COMMAND, -1, 0, "cut %.100s (%s): %.80s",
@@ -144,46 +144,47 @@ static void note_present(struct run *run, const struct stage_choice *c)
 }
 
 /* Stores the proposal, and names in the journal the command that applies it. */
-static void propose(struct operators *ops, const struct stage_choice *c)
+static void propose(struct stage_preview *p, const struct members *members,
+		    const struct stage_choice *c)
 {
 	const struct candidate *best = stage_choice_candidate(c, 0);
 	char layers[LIST];
 
-	free(ops->stages.proposal);
-	ops->stages.proposal = NULL;
+	free(p->proposal);
+	p->proposal = NULL;
 	if (is_present(best, stage_choice_question(c)))
 		return;
-	ops->stages.proposal = alloc_new(sizeof(*ops->stages.proposal));
-	ops->stages.n_proposals++;
-	recut_order_of_candidate(ops->stages.proposal, best, stage_choice_question(c),
-				 ops->members->n);
+	p->proposal = alloc_new(sizeof(*p->proposal));
+	p->n_proposals++;
+	recut_order_of_candidate(p->proposal, best, stage_choice_question(c), members->n);
 	list_numbers(best->layers, best->n_stages, layers);
-	note(ops->run, NOTE_PREDICTION, -1, 0,
+	note(members->run, NOTE_PREDICTION, -1, 0,
 	     "stages: the command cut applies them after a commit (%.150s layers)", layers);
 }
 
-static void answer(struct operators *ops, const struct stage_choice *c, bool is_asked)
+static void answer(struct stage_preview *p, const struct members *members)
 {
-	struct run *run = ops->run;
+	const struct stage_choice *c = p->choice;
+	struct run *run = members->run;
 	struct error err = { "" };
 	char text[STAGE_CHOICE_TEXT];
 	double now_s = stage_choice_present_s(c);
 
 	if (stage_choice_result(c, &err) != 0) {
-		if (is_asked)
+		if (p->is_asked)
 			note(run, NOTE_WARNING, -1, 0, "stages: no choice: %.200s", err.text);
 		return;
 	}
-	if (!is_asked && !(isfinite(now_s) &&
+	if (!p->is_asked && !(isfinite(now_s) &&
 			   now_s > worth * stage_choice_candidate(c, 0)->seconds))
 		return;
 	stage_choice_describe(c, 0, text);
 	note(run, NOTE_PREDICTION, -1, 0, "stages: %s: %.220s",
-	     is_asked ? "best for these nodes" : "nodes have changed, and better is now", text);
+	     p->is_asked ? "best for these nodes" : "nodes have changed, and better is now", text);
 	for (int i = 0, node; (node = stage_choice_left_out(c, i, text)) >= 0; i++)
 		note(run, NOTE_PREDICTION, node, 0, "stages: without n%02d: %.200s", node, text);
 	note_present(run, c);
-	propose(ops, c);
+	propose(p, members, c);
 }
 
 /* ---- nodes that join or leave for good ---- */
@@ -200,44 +201,44 @@ static uint64_t hash_nodes(const struct members *members)
 
 /* Returns true if nodes have joined or left for good, and no choice was made for the new set of
  * nodes. */
-static bool have_changed(struct operators *ops)
+static bool have_changed(struct stage_preview *p, const struct members *members)
 {
-	struct stage_preview *p = &ops->stages;
-	uint64_t nodes = hash_nodes(ops->members);
+	int64_t now_us = members->run->now_us;
+	uint64_t nodes = hash_nodes(members);
 
 	if (nodes != p->nodes) {
 		p->is_considered = p->nodes == 0;
 		p->nodes = nodes;
-		p->changed_us = ops->run->now_us;
+		p->changed_us = now_us;
 	}
-	return !p->is_considered && ops->run->now_us - p->changed_us > FOR_GOOD_US;
+	return !p->is_considered && now_us - p->changed_us > FOR_GOOD_US;
 }
 
-void stage_preview_turn(struct operators *ops)
+void stage_preview_turn(struct stage_preview *p, const struct members *members)
 {
-	struct stage_preview *p = &ops->stages;
+	const struct run *run = members->run;
 	struct error err = { "" };
 
-	if (ops->run->phase == PHASE_GATHERING || !ops->run->plan)
+	if (run->phase == PHASE_GATHERING || !run->plan)
 		return;
 	if (p->choice) {
 		if (!stage_choice_is_done(p->choice))
 			return;
-		answer(ops, p->choice, p->is_asked);
+		answer(p, members);
 		stage_choice_free(p->choice);
 		p->choice = NULL;
 		p->is_asked = false;
-	} else if (have_changed(ops)) {
+	} else if (have_changed(p, members)) {
 		p->is_considered = true;
-		if (start(ops, &err) != 0)
-			log_line(&ops->run->log, LOG_INFO, "stages: %s", err.text);
+		if (start(p, members, &err) != 0)
+			log_line(&run->log, LOG_INFO, "stages: %s", err.text);
 	}
 }
 
-void stage_preview_fini(struct operators *ops)
+void stage_preview_fini(struct stage_preview *p)
 {
-	free(ops->stages.proposal);
-	ops->stages.proposal = NULL;
-	stage_choice_free(ops->stages.choice);
-	ops->stages.choice = NULL;
+	free(p->proposal);
+	p->proposal = NULL;
+	stage_choice_free(p->choice);
+	p->choice = NULL;
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct members;
 struct msg_command;
 struct operators;
 struct outcome;
@@ -34,15 +35,15 @@ void act_stages(struct operators *ops, const char *who, const struct msg_command
 		struct outcome *o);
 /* Makes the order of the command `cut` for these layers; "": the stages proposed last. Returns
  * false, with the reason in *o, if the layers are invalid or no stages were proposed. */
-bool cut_order_read(const struct operators *ops, const char *layers, struct recut_order *order,
-		    struct outcome *o);
+bool cut_order_read(const struct stage_preview *p, const struct members *members,
+		    const char *layers, struct recut_order *order, struct outcome *o);
 /* Carries out the command `cut`: after its next commit, the run gets the stages with the given
  * layers, or the stages proposed last (joining/recut.h). */
 void act_cut(struct operators *ops, const char *who, const struct msg_command *m,
 	     struct outcome *o);
 /* Reports a choice once it is done, and starts one when nodes have joined or left for good. Called
  * in every turn. */
-void stage_preview_turn(struct operators *ops);
-void stage_preview_fini(struct operators *ops);
+void stage_preview_turn(struct stage_preview *p, const struct members *members);
+void stage_preview_fini(struct stage_preview *p);
 
 #endif

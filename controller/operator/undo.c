@@ -13,36 +13,36 @@
 #include "controller/run/outcome.h"
 #include "controller/run/rates.h"
 
-void undo_remember(struct operators *ops, const char *who, enum command_verb verb, int node,
-		   int64_t value, int64_t before)
+void undo_remember(struct act_list *list, struct run *run, const char *who, enum command_verb verb,
+		   int node, int64_t value, int64_t before)
 {
 	struct act *a;
 
-	array_reserve(&ops->acts, &ops->room_acts, ops->n_acts + 1, sizeof(*ops->acts));
-	a = &ops->acts[ops->n_acts++];
-	ops->run->journal.act = ops->n_acts;
-	*a = (struct act){ ops->n_acts, verb, node, value, before, false, "" };
+	array_reserve(&list->acts, &list->room, list->n + 1, sizeof(*list->acts));
+	a = &list->acts[list->n++];
+	run->journal.act = list->n;
+	*a = (struct act){ list->n, verb, node, value, before, false, "" };
 	snprintf(a->who, sizeof(a->who), "%s", who);
 }
 
-void undo_healed(struct operators *ops, int64_t fault)
+void undo_healed(struct act_list *list, int64_t fault)
 {
-	for (uint32_t i = 0; i < ops->n_acts; i++) {
-		struct act *a = &ops->acts[i];
+	for (uint32_t i = 0; i < list->n; i++) {
+		struct act *a = &list->acts[i];
 
 		a->undone |= a->verb == COMMAND_INJECT && a->value == fault;
 	}
 }
 
-struct act *undo_find(struct operators *ops, int64_t id, struct outcome *o)
+struct act *undo_find(struct act_list *list, int64_t id, struct outcome *o)
 {
 	outcome_set(o, -ENOENT, "nothing to undo");
-	for (uint32_t i = ops->n_acts; i-- > 0;) {
-		if (id != 0 && ops->acts[i].id != (uint64_t)id)
+	for (uint32_t i = list->n; i-- > 0;) {
+		if (id != 0 && list->acts[i].id != (uint64_t)id)
 			continue;
-		if (!ops->acts[i].undone) {
+		if (!list->acts[i].undone) {
 			o->status = 0;
-			return &ops->acts[i];
+			return &list->acts[i];
 		}
 		if (id != 0)
 			outcome_set(o, -EALREADY,

@@ -3,11 +3,11 @@
 #define CONTROLLER_OPERATOR_UNDO_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "wire/names.h"
 
-struct operators;
 struct run;
 struct msg_command;
 struct outcome;
@@ -26,17 +26,24 @@ struct act {
 	char who[64];
 };
 
-/* Stores an act under the next id. If memory runs out, the act cannot be undone later. */
-void undo_remember(struct operators *ops, const char *who, enum command_verb verb, int node,
-		   int64_t value, int64_t before);
+/* The acts so far. */
+struct act_list {
+	struct act *acts; /* array of n */
+	uint32_t n;
+	size_t room;
+};
+
+/* Stores an act under the next id. */
+void undo_remember(struct act_list *list, struct run *run, const char *who, enum command_verb verb,
+		   int node, int64_t value, int64_t before);
 /* Finds the act with that id. id 0: the last act that was not undone. Borrowed until the next
  * undo_remember. NULL: there is no such act, and *o has the reason. */
-struct act *undo_find(struct operators *ops, int64_t id, struct outcome *o);
+struct act *undo_find(struct act_list *list, int64_t id, struct outcome *o);
 /* Returns true if the act has an inverse, and sets *out to the inverse command and *o to its
  * description. Otherwise sets the reason in *o. */
 bool undo_inverse(const struct run *run, const struct act *a, struct msg_command *out,
 		  struct outcome *o);
 /* Marks the act that injected this fault as not undoable, because the fault has healed. */
-void undo_healed(struct operators *ops, int64_t fault);
+void undo_healed(struct act_list *list, int64_t fault);
 
 #endif

@@ -394,7 +394,7 @@ TEST_WITH(a_proposal_that_changed_after_its_preview_is_refused, under_way_begin,
 	commit(c);
 	describe(c);
 	p->proposal = calloc(1, sizeof(*p->proposal));
-	assert_true(cut_order_read(&c->operators, "7,5", p->proposal, &o));
+	assert_true(cut_order_read(p, &c->members, "7,5", p->proposal, &o));
 	p->n_proposals = 1;
 	ask_preview(c, 1, "");
 	wait_for_answer(c, 1);
