@@ -164,15 +164,15 @@ static bool job_is_short(enum job_kind kind)
 /* Excludes the time in which the process was suspended (by a signal, or in a paused container or
  * virtual machine) from the time limits. Otherwise the agent would end when it continues, because
  * it seems to have no controller. The last replica of a stage could be lost. */
-static void note_suspension(struct agent *a, int64_t now_us)
+static void note_suspension(struct identity *self, struct stuck_check *stuck, int64_t now_us)
 {
-	int64_t since_us = now_us - a->self.turn_us;
+	int64_t since_us = now_us - self->turn_us;
 
-	a->self.turn_us = now_us;
+	self->turn_us = now_us;
 	if (since_us <= STOPPED_US)
 		return;
-	a->self.awake_us = now_us;
-	a->stuck.job_from_us += since_us;
+	self->awake_us = now_us;
+	stuck->job_from_us += since_us;
 }
 
 /* Ends the agent if a job does not end. A hung GPU does not stop the heartbeats, so the controller
@@ -325,7 +325,7 @@ static void end_last_job(struct agent *a, int64_t now_us)
 void agent_work(struct agent *a, int64_t now_us)
 {
 	a->tell.now_us = now_us;
-	note_suspension(a, now_us);
+	note_suspension(&a->self, &a->stuck, now_us);
 	take_codec_jobs(a);
 	if (a->tell.end.leaving) {
 		/* The result of the ended job is not used, because orders may have freed the sum to
@@ -349,13 +349,13 @@ void agent_work(struct agent *a, int64_t now_us)
 }
 
 /* Logs why the controller cannot be reached, each cause once. */
-static void note_trouble(struct agent *a, const char *trouble)
+static void note_trouble(struct identity *self, struct tell *tell, const char *trouble)
 {
-	if (!trouble || strcmp(trouble, a->self.trouble) == 0)
+	if (!trouble || strcmp(trouble, self->trouble) == 0)
 		return;
-	snprintf(a->self.trouble, sizeof(a->self.trouble), "%s", trouble);
+	snprintf(self->trouble, sizeof(self->trouble), "%s", trouble);
 	if (trouble[0])
-		tell_log(&a->tell, LOG_WARN, "no connection to the controller: %s", trouble);
+		tell_log(tell, LOG_WARN, "no connection to the controller: %s", trouble);
 }
 
 static void check_orphaned(struct agent *a, int64_t now_us)
@@ -365,7 +365,7 @@ static void check_orphaned(struct agent *a, int64_t now_us)
 
 	if (post_peer(a->tell.post, a->tell.controller, &info) == 0 && info.heard_us > heard)
 		heard = info.heard_us;
-	note_trouble(a, info.trouble);
+	note_trouble(&a->self, &a->tell, info.trouble);
 	if (a->tell.end.drain_by_us && now_us >= a->tell.end.drain_by_us)
 		agent_leave(a, "its notice is over", false, now_us);
 	if (a->tell.end.leaving || now_us - heard < (int64_t)a->options.orphan_s * 1000000)
@@ -380,7 +380,7 @@ static void check_orphaned(struct agent *a, int64_t now_us)
 void agent_send(struct agent *a, int64_t now_us)
 {
 	a->tell.now_us = now_us;
-	note_suspension(a, now_us);
+	note_suspension(&a->self, &a->stuck, now_us);
 	if (a->run.welcomed) {
 		standby_turn(a->modules.standby, now_us);
 		restore_turn(a->modules.restore, now_us);
@@ -460,8 +460,8 @@ int64_t agent_deadline_us(const struct agent *a)
 	    !codec_threads_full(a->modules.links.codec_threads))
 		at = take_sooner(at, tensors_at);
 
-	at = take_sooner(
-		at, take_sooner(heartbeat_deadline_us(a), report_deadline_us(a->modules.report)));
+	at = take_sooner(at, take_sooner(heartbeat_deadline_us(a->modules.heartbeat),
+					 report_deadline_us(a->modules.report)));
 	if (a->run.welcomed)
 		at = take_sooner(at, deadline_in_run_us(a));
 	if (a->tell.end.leaving) /* the loop also wakes when a job ends */
@@ -526,16 +526,17 @@ static unsigned connections_for(uint64_t files)
 
 /* Listens at the address. Tries again for some seconds while the port is in use, because the
  * previous run's agent may still be ending. */
-static int listen_when_free(struct agent *a, char *bound, struct error *err)
+static int listen_when_free(struct post *post, const char *address, struct tell *tell, char *bound,
+			    struct error *err)
 {
 	static const struct timespec between = { .tv_nsec = LISTEN_AGAIN_NS };
-	int rc = post_listen(a->peers.post, a->options.listen, bound, err);
+	int rc = post_listen(post, address, bound, err);
 
 	if (rc == -EADDRINUSE)
-		tell_log(&a->tell, LOG_WARN, "%s; waiting", err->text);
+		tell_log(tell, LOG_WARN, "%s; waiting", err->text);
 	for (int i = 0; rc == -EADDRINUSE && i < LISTEN_TRIES; i++) {
 		nanosleep(&between, NULL);
-		rc = post_listen(a->peers.post, a->options.listen, bound, err);
+		rc = post_listen(post, address, bound, err);
 	}
 	if (rc == 0)
 		err->text[0] = 0;
@@ -575,7 +576,8 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 	if (rc == 0)
 		rc = post_open(&a->peers.post, &tensors, err);
 	if (rc == 0)
-		rc = listen_when_free(a, a->self.bound, err);
+		rc = listen_when_free(a->peers.post, a->options.listen, &a->tell, a->self.bound,
+				      err);
 	if (rc)
 		return rc;
 	reach_choose(a->self.bound, o->seen ? o->seen : "", o->advertise, &reach);
@@ -592,24 +594,25 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 /* Finds the device. This comes before the first message to the controller, because HELLO names the
  * device. It also comes before the threads, because they run on the CPU socket that is close to the
  * GPU. */
-static int find_device(struct agent *a, struct error *err)
+static int find_device(struct stage_device *d, const char *wanted, struct tell *tell,
+		       struct error *err)
 {
-	int rc = stage_device(&a->device, a->options.device, err);
+	int rc = stage_device(d, wanted, err);
 
 	if (rc == -ENODEV) {
-		tell_log(&a->tell, LOG_WARN, "%s: on the CPU instead", err->text);
-		rc = stage_device(&a->device, "cpu", err);
+		tell_log(tell, LOG_WARN, "%s: on the CPU instead", err->text);
+		rc = stage_device(d, "cpu", err);
 	}
 	if (rc == 0)
-		log_line(a->tell.log, LOG_INFO, "computes on %s", a->device.text);
-	if (rc == 0 && a->device.bus_id[0] && numa_bind("", a->device.bus_id))
-		log_line(a->tell.log, LOG_INFO, "runs on the %u processors of the GPU's socket",
+		log_line(tell->log, LOG_INFO, "computes on %s", d->text);
+	if (rc == 0 && d->bus_id[0] && numa_bind("", d->bus_id))
+		log_line(tell->log, LOG_INFO, "runs on the %u processors of the GPU's socket",
 			 cores_usable());
-	if (rc == 0 && strncmp(a->device.name, "cuda", 4) == 0 && !strstr(a->device.name, "bf16"))
-		tell_log(&a->tell, LOG_WARN,
+	if (rc == 0 && strncmp(d->name, "cuda", 4) == 0 && !strstr(d->name, "bf16"))
+		tell_log(tell, LOG_WARN,
 			 "products are computed in fp32, on a fifteenth of the GPU's speed: "
 			 "--device %s:bf16 is faster",
-			 a->device.name);
+			 d->name);
 	return rc;
 }
 
@@ -638,7 +641,7 @@ int agent_new(struct agent **out, const struct agent_options *options, int64_t n
 		goto fail;
 	}
 	rng_init(&a->peers.rng, a->self.incarnation);
-	rc = find_device(a, err);
+	rc = find_device(&a->device, a->options.device, &a->tell, err);
 	if (rc < 0)
 		goto fail;
 	snprintf(a->self.who, sizeof(a->self.who), "agent");

@@ -35,9 +35,9 @@ enum fate {
 	FATE_REFUSED
 };
 
-static enum fate drop_tensor(struct agent *a)
+static enum fate drop_tensor(struct tell *tell)
 {
-	a->tell.tally.dropped++;
+	tell->tally.dropped++;
 	return FATE_DROPPED;
 }
 
@@ -72,9 +72,10 @@ static bool format_is_known(const struct agent *a, const struct msg_tensor *t)
 	return t->iteration == a->progress.iteration;
 }
 
-static enum fate report_implausible(struct agent *a, const struct msg_tensor *t, int64_t now_us)
+static enum fate report_implausible(struct misuse *misuse, const struct msg_tensor *t,
+				    int64_t now_us)
 {
-	misuse_report_numbers(&a->modules.misuse, t->from,
+	misuse_report_numbers(misuse, t->from,
 			      t->kind == TENSOR_ACTIVATION
 				      ? "an activation that no computation gives"
 				      : "a gradient that no computation gives",
@@ -147,7 +148,7 @@ static enum fate find_input(struct agent *a, const struct msg *m, struct early_t
 		return FATE_EARLY;
 	if (e->decoding) {
 		if (!e->decoding->is_plausible)
-			return report_implausible(a, &m->u.tensor, now_us);
+			return report_implausible(&a->modules.misuse, &m->u.tensor, now_us);
 		*input = e->decoding->input;
 		e->decoding->input.at = NULL;
 		device_clock_add(a->modules.device_clock, DEVICE_HOST, e->due_us, now_us);
@@ -166,7 +167,7 @@ static enum fate find_input(struct agent *a, const struct msg *m, struct early_t
 	if (job.plausible)
 		return FATE_TAKEN;
 	free(job.floats);
-	return report_implausible(a, &m->u.tensor, now_us);
+	return report_implausible(&a->modules.misuse, &m->u.tensor, now_us);
 }
 
 /* Lets a thread check and decode a stored tensor, if it is due. */
@@ -234,7 +235,7 @@ static bool is_of_attempt(struct agent *a, const struct msg_tensor *t, struct ro
 	/* Drops tensors of replaced attempts without a check of their numbers. A faulty sender may
 	 * have been repaired since, and must not be reported for them. */
 	if (r->attempt < known->attempt) {
-		*fate = drop_tensor(a);
+		*fate = drop_tensor(&a->tell);
 		return false;
 	}
 	/* If the routes differ, this node has not yet received the plan of the iteration. */
@@ -251,7 +252,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 	struct tensor_bytes input;
 
 	if (t->iteration < current)
-		return drop_tensor(a);
+		return drop_tensor(&a->tell);
 	/* Before the controller orders the evaluation, this node does not know its format. The
 	 * right size of the tensor is then unknown too. */
 	if (t->iteration > current || !format_is_known(a, t))
@@ -260,7 +261,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 		return FATE_REFUSED;
 	/* The tensor is for the previous stage of this node. */
 	if (route_stage(&r, t->index) != a->held.stage)
-		return drop_tensor(a);
+		return drop_tensor(&a->tell);
 	/* The controller has not ordered this evaluation yet, or must order it again because the
 	 * weights have changed. */
 	if (t->evaluate && !iteration_needs_input(&a->iteration, &r, t->index))
@@ -277,11 +278,11 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 }
 
 /* Returns true if the decoding job of the tensor will check the numbers. */
-static bool is_checked_by_job(const struct agent *a, const struct msg *m,
+static bool is_checked_by_job(const struct links *links, const struct msg *m,
 			      const struct early_tensor *e)
 {
 	return is_chained(&m->u.tensor) &&
-	       (links_use_threads(&a->modules.links) || e->message.pieces.n > 0);
+	       (links_use_threads(links) || e->message.pieces.n > 0);
 }
 
 /* Returns true if the numbers may come from a correct computation. Gradients of activations are
@@ -329,7 +330,7 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_
 
 	e->is_due = false;
 	if (misuse_reported(&a->modules.misuse, t->from))
-		return drop_tensor(a);
+		return drop_tensor(&a->tell);
 	if (beyond_all(a, t))
 		return FATE_REFUSED;
 	if (standby_sum_arrived(a->modules.standby, m, &rc))
@@ -343,11 +344,11 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_
 					? standby_iteration(a->modules.standby)
 					: a->held.committed;
 
-		return t->iteration <= past ? drop_tensor(a) : FATE_EARLY;
+		return t->iteration <= past ? drop_tensor(&a->tell) : FATE_EARLY;
 	}
-	if (!e->looked_at && format_is_known(a, t) && !is_checked_by_job(a, m, e)) {
+	if (!e->looked_at && format_is_known(a, t) && !is_checked_by_job(&a->modules.links, m, e)) {
 		if (!is_plausible(a, m))
-			return report_implausible(a, t, now_us);
+			return report_implausible(&a->modules.misuse, t, now_us);
 		e->looked_at = true;
 	}
 	switch (t->kind) {
@@ -358,7 +359,7 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_
 	case TENSOR_SUM:
 		rc = reduction_put(a->modules.reduction, m);
 		if (rc == -EBADMSG)
-			return report_implausible(a, t, now_us);
+			return report_implausible(&a->modules.misuse, t, now_us);
 		return rc == -EAGAIN ? FATE_EARLY : rc < 0 ? FATE_REFUSED : FATE_TAKEN;
 	default:
 		return FATE_REFUSED;
@@ -425,12 +426,12 @@ static void keep_early(struct agent *a, struct post_message *p, const struct msg
 	(void)post_defer(a->peers.post, peer->deferred, POST_CLASS_SUMS, true);
 }
 
-void arrivals_let_in(struct agent *a, uint16_t node)
+void arrivals_let_in(struct peers *peers, uint16_t node)
 {
-	struct peer *peer = &a->peers.list[node];
+	struct peer *peer = &peers->list[node];
 
 	if (peer->deferred)
-		(void)post_defer(a->peers.post, peer->deferred, POST_CLASS_SUMS, false);
+		(void)post_defer(peers->post, peer->deferred, POST_CLASS_SUMS, false);
 	peer->deferred = 0;
 }
 
@@ -443,7 +444,7 @@ static size_t close_up_early(struct agent *a)
 	bound_early(a);
 	for (uint32_t i = 0; i < a->run.welcome.n_nodes; i++)
 		if (!early_crowded(a->modules.early, (uint16_t)i))
-			arrivals_let_in(a, (uint16_t)i);
+			arrivals_let_in(&a->peers, (uint16_t)i);
 	return gone;
 }
 

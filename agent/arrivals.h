@@ -12,6 +12,7 @@
 #include "wire/post.h"
 
 struct agent;
+struct peers;
 
 /* Handles a message from a peer. */
 void arrivals_take(struct agent *a, struct post_message *message, int64_t now_us);
@@ -23,6 +24,6 @@ void arrivals_look_again(struct agent *a, int64_t now_us);
 void arrivals_forget(struct agent *a);
 void arrivals_forget_peer(struct agent *a, uint16_t node); /* drops the peer's early tensors */
 /* Accepts sums from the peer again, if it was asked to hold them back. */
-void arrivals_let_in(struct agent *a, uint16_t node);
+void arrivals_let_in(struct peers *peers, uint16_t node);
 
 #endif

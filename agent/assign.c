@@ -16,9 +16,9 @@
 #include "agent/weights/standby.h"
 #include "agent/weights/weight_server.h"
 
-bool assign_under_way(const struct agent *a)
+bool assign_under_way(const struct held *held)
 {
-	return a->held.standing != STAND_UNASSIGNED && a->held.standing != STAND_READY;
+	return held->standing != STAND_UNASSIGNED && held->standing != STAND_READY;
 }
 
 void assign_begin(struct agent *a, const struct msg_assign *m)
@@ -125,14 +125,15 @@ static void take_prepared(struct agent *a, const struct job *job)
 
 /* Returns the computing times to report: the measured times, or those of the cluster file in a
  * rehearsal. */
-static struct job_measured times_of(const struct agent *a, const struct job *job)
+static struct job_measured times_of(const struct run *run, const struct held *held,
+				    const struct job *job)
 {
 	struct job_measured t = job->measured;
 
-	if (a->run.config.rehearsal) {
-		t.forward_s = tasks_given_s(&a->run, &a->held, TASK_FORWARD);
-		t.backward_s = tasks_given_s(&a->run, &a->held, TASK_BACKWARD);
-		t.loss_s = t.corpus_hash ? tasks_given_s(&a->run, &a->held, TASK_LOSS) : 0;
+	if (run->config.rehearsal) {
+		t.forward_s = tasks_given_s(run, held, TASK_FORWARD);
+		t.backward_s = tasks_given_s(run, held, TASK_BACKWARD);
+		t.loss_s = t.corpus_hash ? tasks_given_s(run, held, TASK_LOSS) : 0;
 	}
 	return t;
 }
@@ -140,7 +141,7 @@ static struct job_measured times_of(const struct agent *a, const struct job *job
 static void become_ready(struct agent *a, const struct job *job, int64_t now_us)
 {
 	struct msg m = { .type = MSG_READY };
-	struct job_measured times = times_of(a, job);
+	struct job_measured times = times_of(&a->run, &a->held, job);
 
 	a->held.hash = job->hash;
 	if (a->held.standing == STAND_WAITING)

@@ -10,6 +10,7 @@
 #include "wire/msg.h"
 
 struct agent;
+struct held;
 struct job;
 
 /* Begins an assignment. Ignores an assignment that is older than the newest one. Reports an invalid
@@ -17,7 +18,7 @@ struct job;
 void assign_begin(struct agent *a, const struct msg_assign *m);
 /* Returns true while an assignment is being carried out: the standing is neither UNASSIGNED nor
  * READY. */
-bool assign_under_way(const struct agent *a);
+bool assign_under_way(const struct held *held);
 /* If the assignment needs a job, sets *job and returns true. Drops the previous stage before the
  * first job. */
 bool assign_next_job(struct agent *a, struct job *job, int64_t now_us);

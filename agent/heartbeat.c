@@ -44,11 +44,12 @@ void heartbeat_free(struct heartbeat *h)
 	free(h);
 }
 
-void heartbeat_ping(struct agent *a, const struct msg_ping *ping, int64_t now_us)
+void heartbeat_ping(struct heartbeat *h, struct tell *tell, const struct msg_ping *ping,
+		    int64_t now_us)
 {
-	a->modules.heartbeat->ping_us = ping->now_us;
-	a->modules.heartbeat->ping_at_us = now_us;
-	tell_set_clock(&a->tell, ping);
+	h->ping_us = ping->now_us;
+	h->ping_at_us = now_us;
+	tell_set_clock(tell, ping);
 }
 
 /* Counts the tensors in flight: those that wait on this node, are being decoded, or were sent and
@@ -153,7 +154,7 @@ void heartbeat_turn(struct agent *a, int64_t now_us)
 		h->due_us = now_us + BEAT_US;
 }
 
-int64_t heartbeat_deadline_us(const struct agent *a)
+int64_t heartbeat_deadline_us(const struct heartbeat *h)
 {
-	return a->modules.heartbeat->due_us;
+	return h->due_us;
 }

@@ -10,12 +10,14 @@
 
 struct agent;
 struct heartbeat; /* opaque; the agent has one */
+struct tell;
 
 struct heartbeat *heartbeat_new(void);     /* freed by heartbeat_free */
 void heartbeat_free(struct heartbeat *h);  /* NULL is allowed */
 /* Records a PING of the controller, which the next heartbeat answers. */
-void heartbeat_ping(struct agent *a, const struct msg_ping *ping, int64_t now_us);
+void heartbeat_ping(struct heartbeat *h, struct tell *tell, const struct msg_ping *ping,
+		    int64_t now_us);
 void heartbeat_turn(struct agent *a, int64_t now_us); /* sends a heartbeat if one is due */
-int64_t heartbeat_deadline_us(const struct agent *a);
+int64_t heartbeat_deadline_us(const struct heartbeat *h);
 
 #endif

@@ -34,11 +34,11 @@ enum { HEAD_BYTES = 64 << 10 }; /* limit of a message's bytes before the numbers
 /* Returns the free bytes of the device; 0: unknown. The figure is from the agent's start, or from
  * the last stage or copy that the worker has prepared. On a CPU it is at most the limit of
  * --memory. */
-static uint64_t memory_available(const struct agent *a)
+static uint64_t memory_available(const struct stage_device *device, uint64_t limit)
 {
-	uint64_t free_bytes = a->device.free_bytes, limit = a->options.memory_bytes;
+	uint64_t free_bytes = device->free_bytes;
 
-	if (limit > 0 && limit < free_bytes && strncmp(a->device.text, "cpu", 3) == 0)
+	if (limit > 0 && limit < free_bytes && strncmp(device->text, "cpu", 3) == 0)
 		return limit;
 	return free_bytes == UINT64_MAX ? 0 : free_bytes;
 }
@@ -88,7 +88,7 @@ void join_hello(struct agent *a, int64_t now_us)
 	}
 	h->keeps = MSG_NO_STAGE;
 	h->saves = a->options.run_dir != NULL;
-	h->memory_bytes = memory_available(a);
+	h->memory_bytes = memory_available(&a->device, a->options.memory_bytes);
 	h->machine_bytes = a->device.machine_bytes == UINT64_MAX ? 0 : a->device.machine_bytes;
 	h->cores = cores_usable();
 	read_machine(h->machine, sizeof(h->machine));
@@ -181,7 +181,7 @@ void join_forget_run(struct agent *a)
 	measure_forget(a->modules.measure);
 	connections_forget(a->modules.connections);
 	for (uint32_t i = 0; a->peers.list && i < a->run.welcome.n_nodes; i++)
-		arrivals_let_in(a, (uint16_t)i);
+		arrivals_let_in(&a->peers, (uint16_t)i);
 	early_free(a->modules.early);
 	a->modules.early = NULL;
 	iteration_forget_evaluation(&a->iteration);
@@ -218,19 +218,19 @@ static float *copy_times(const float *from, uint32_t n, uint32_t n_nodes)
 }
 
 /* Takes the values of WELCOME that may change during a run. */
-static void take_times(struct agent *a, const struct msg_welcome *w)
+static void take_times(struct run *run, const struct msg_welcome *w)
 {
-	free(a->run.times.delay_s);
-	free(a->run.times.bytes_s);
-	free(a->run.times.sync_s);
-	a->run.times.delay_s = copy_times(w->delay_s, w->n_delays, w->n_nodes);
-	a->run.times.bytes_s = copy_times(w->bytes_s, w->n_bytes, w->n_nodes);
-	a->run.times.sync_s = copy_times(w->sync_s, w->n_syncs, w->n_nodes);
-	a->run.welcome = *w;
-	a->run.welcome.delay_s = NULL;
-	a->run.welcome.bytes_s = NULL;
-	a->run.welcome.sync_s = NULL;
-	a->run.welcome.corpus = NULL;
+	free(run->times.delay_s);
+	free(run->times.bytes_s);
+	free(run->times.sync_s);
+	run->times.delay_s = copy_times(w->delay_s, w->n_delays, w->n_nodes);
+	run->times.bytes_s = copy_times(w->bytes_s, w->n_bytes, w->n_nodes);
+	run->times.sync_s = copy_times(w->sync_s, w->n_syncs, w->n_nodes);
+	run->welcome = *w;
+	run->welcome.delay_s = NULL;
+	run->welcome.bytes_s = NULL;
+	run->welcome.sync_s = NULL;
+	run->welcome.corpus = NULL;
 }
 
 /* Stops taking part in the present run. The memory of the run stays until the worker is idle,
@@ -256,7 +256,7 @@ static int begin_run(struct agent *a, const struct msg_welcome *w,
 	join_forget_run(a);
 	a->peers.list = alloc_array(w->n_nodes, sizeof(a->peers.list[0]));
 	a->modules.early = early_new(w->n_nodes);
-	take_times(a, w);
+	take_times(&a->run, w);
 	rc = sum_codecs_new(&a->run.sum_codecs, &setup->config, FORMAT_FP32, err);
 	if (rc)
 		return rc;
@@ -267,18 +267,16 @@ static int begin_run(struct agent *a, const struct msg_welcome *w,
 
 /* Returns the size of the longest message in the run. A message has a header and an activation, a
  * piece of a slice, or a piece of a stage. */
-static size_t longest_message(const struct agent *a, const struct msg_welcome *w,
+static size_t longest_message(const struct links *links, const struct msg_welcome *w,
 			      const struct model_config *c)
 {
 	size_t activation = (size_t)w->batch * w->sequence * c->dim * sizeof(float);
 	size_t piece = 3 * MSG_PIECE_FLOATS * sizeof(float),
-	       longest = links_slice_bytes(&a->modules.links);
+	       longest = links_slice_bytes(links);
 
 	longest = activation > longest ? activation : longest;
 	longest = HEAD_BYTES + (piece > longest ? piece : longest);
-	return longest < links_message_bytes(&a->modules.links)
-		       ? longest
-		       : links_message_bytes(&a->modules.links);
+	return longest < links_message_bytes(links) ? longest : links_message_bytes(links);
 }
 
 int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
@@ -314,7 +312,7 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	/* If only the controller was restarted, the agent keeps its state. */
 	if (a->run.welcomed && a->run.welcome.run == w->run && a->run.welcome.node == w->node &&
 	    a->run.welcome.n_nodes == w->n_nodes && compute_fits(a->compute, &setup))
-		take_times(a, w);
+		take_times(&a->run, w);
 	else
 		rc = begin_run(a, w, &setup, &err);
 	if (rc == -EAGAIN)
@@ -326,7 +324,7 @@ int join_welcome(struct agent *a, const struct msg_welcome *w, int64_t now_us)
 	}
 	a->run.config = setup.config;
 	corpus_files_welcome(a->modules.corpus_files, w->corpus, w->n_corpus);
-	post_limit(a->peers.post, longest_message(a, w, &setup.config));
+	post_limit(a->peers.post, longest_message(&a->modules.links, w, &setup.config));
 	a->run.limits = (struct route_limits){ w->n_nodes, setup.config.n_stages, w->n_shards };
 	/* A new controller counts its assignments from 1. */
 	a->held.assign.assignment = 0;
@@ -410,7 +408,7 @@ static void take_peer(struct agent *a, const struct msg_peer *m)
 			keys_list_expel(a->admitted, name, &err);
 		}
 	}
-	arrivals_let_in(a, m->node);
+	arrivals_let_in(&a->peers, m->node);
 	if (keys_equal(&key, &none))
 		arrivals_forget_peer(a, m->node); /* the node has left */
 	*p = (struct peer){ .known = false };

@@ -92,7 +92,7 @@ static bool is_settled(const struct agent *a)
 {
 	bool task = a->job.kind == JOB_TASK || a->job.kind == JOB_STATE;
 
-	return !assign_under_way(a) && !a->requests.step && !a->requests.zero &&
+	return !assign_under_way(&a->held) && !a->requests.step && !a->requests.zero &&
 	       !save_wanted(a->modules.save) &&
 	       (!worker_busy(a->worker) || task || a->job.kind == JOB_KEEP ||
 		a->job.kind == JOB_FOLLOW);
@@ -239,7 +239,7 @@ static bool obey_any_time(struct agent *a, const struct msg *m, int64_t now_us)
 		tell_last(&a->tell, 0, now_us);
 		return true;
 	case MSG_PING:
-		heartbeat_ping(a, &m->u.ping, now_us);
+		heartbeat_ping(a->modules.heartbeat, &a->tell, &m->u.ping, now_us);
 		return true;
 	default:
 		return false;
