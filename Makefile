@@ -35,14 +35,17 @@ uses_tui        := tui wire store base
 uses_cli        := cli base
 # floors_X: the parts of folder X, subfolders and some files, lowest first. A part may use only the parts before it, and
 # files of X that are not named here may use all parts (tests/layers.sh).
-# whole_X: the structs through which a function reaches the whole state of X.
+# whole_X: the structs through which a function reaches the whole state of X, and most_whole_X: the
+# number of functions that may receive them.
 floors_schedule   := format execution problem improve start bound published search fleet recipes
 floors_agent      := shared network tensors sums weights execution
 floors_controller := options run members network planning weights trust iteration joining operator replay monitor
 floors_cli        := args verbs fleet
 floors_tui        := json_line run screen input panels views
 whole_agent       := agent
+most_whole_agent  := 99
 whole_controller  := controller operators
+most_whole_controller := 59
 FOLDERS := base wire schedule model planner store agent controller verify doctor tui cli
 
 # The program of each folder that has one.

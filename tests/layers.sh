@@ -9,7 +9,7 @@
 #
 # Prints for each folder with subfolders: includes and calls against the order, circles of subfolders, and the functions
 # that receive a struct of the folder's `whole_` line. Through such a struct, a function reaches the folder's whole
-# state.
+# state, so no more functions than `most_whole_` says may receive one.
 set -eu
 cd "$(dirname "$0")/.."
 found=$(mktemp)
@@ -50,7 +50,8 @@ for folder in $folders; do
 	find "$folder" \( -name '*.[ch]' -o -name '*.cu' -o -name '*.cuh' \) -not -path '*/tests/*' | sort |
 		xargs awk -v folder="$folder" -v found="$found" \
 			-v order="$(sed -n "s/^floors_$folder *:= *//p" Makefile)" \
-			-v whole="$(sed -n "s/^whole_$folder *:= *//p" Makefile)" '
+			-v whole="$(sed -n "s/^whole_$folder *:= *//p" Makefile)" \
+			-v most_whole="$(sed -n "s/^most_whole_$folder *:= *//p" Makefile)" '
 		BEGIN {
 			n = split(order, floor, " ")
 			for (i = 1; i <= n; i++)
@@ -169,11 +170,16 @@ for folder in $folders; do
 			else
 				printf "%-11s no order; ", folder "/"
 			printf "circles of subfolders: %d", circles
-			if (circles > 0)
+			if (circles > 0) {
 				printf " (of %d)", in_circles
+				printf "%s/: subfolders that use each other: %d\n", folder, in_circles >>found
+			}
 			if (whole != "") {
 				gsub(/\|/, " or ", whole)
 				printf ", %d functions receive struct %s", n_whole, whole
+				if (n_whole > most_whole + 0)
+					printf "%s/: %d functions receive struct %s (at most %d)\n", folder,
+						n_whole, whole, most_whole >>found
 			}
 			printf "\n"
 		}
