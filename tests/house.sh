@@ -4,7 +4,7 @@
 # The script fails on:
 #
 #   a line of prose over 100 columns in a document (tables and code are exempt);
-#   docs/scheduling.md with 1,800 words or more, docs/performance.md and docs/convergence.md with 1,500 or more;
+#   docs/scheduling.md with 2,000 words or more, docs/performance.md and docs/convergence.md with 1,700 or more;
 #   more than four files of controller/ that all call one another, directly or through others (a circle);
 #   a relative link to a missing page or heading; the name of a missing page or script;
 #   a function in docs/tour.md or in the index of docs/architecture.md that is not in the file beside it;
@@ -38,9 +38,9 @@ words() { # words FILE MOST
 	echo "$1: $n words (fewer than $2)"
 	[ "$n" -lt "$2" ] || echo "$1: $n words, of fewer than $2" >>"$broken"
 }
-words docs/scheduling.md 1800
-words docs/performance.md 1500
-words docs/convergence.md 1500
+words docs/scheduling.md 2000
+words docs/performance.md 1700
+words docs/convergence.md 1700
 
 # Links [text](page#heading), and headings as GitHub names them.
 awk '
