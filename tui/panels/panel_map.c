@@ -5,8 +5,8 @@
  *
  * Faint dots enclose the nodes of a region. A line with a microbatch's number at its end is a
  * transfer; the transfer time of the link gives the position of this end. The path of the selected
- * microbatch is a full line with the times of its transfers. Links that take twice their planned
- * time, and cut links, are drawn too. A failed node is crossed out.
+ * microbatch is a full line with the times of its transfers. Links that take at least twice their
+ * planned time, and cut links, are drawn too. A failed node is crossed out.
  */
 #include <math.h>
 #include <stdio.h>
