@@ -39,8 +39,7 @@ const struct candidate *stage_choice_candidate(const struct stage_choice *c, int
 /* Returns the seconds of an iteration with the present stages, simulated in the same way as for the
  * candidates. INFINITY: there are no present stages, or no plan for them. */
 double stage_choice_present_s(const struct stage_choice *c);
-/* Returns the seconds of an iteration with the stages of stage_question_compare, otherwise like
- * stage_choice_present_s. */
+/* As stage_choice_present_s, but for the stages given to stage_question_compare. */
 double stage_choice_wanted_s(const struct stage_choice *c);
 double stage_choice_elapsed_s(const struct stage_choice *c);
 

@@ -15,10 +15,10 @@
  * eos_token_id, config.json is not read. -EINVAL: a value is no token's number or list of numbers;
  * the error names file and key. */
 int generation_tokens(json_t **out, const char *folder, struct error *err);
-/* Reads the tokens that end a text to *ids (*n), which the caller frees; *n is 0 if the files name
- * none. The caller may append one token, because *ids has room for *n + 1. -ENOTSUP:
- * generation_config.json has a setting that `skippipe generate` does not support. Other errors as
- * for generation_tokens. */
+/* Reads the tokens that end a text. *ids is their array, which the caller frees, and *n their
+ * number (0 if the files name none). The caller may append one token, because *ids has room for *n
+ * + 1. -ENOTSUP: generation_config.json has a setting that `skippipe generate` does not support.
+ * Other errors as for generation_tokens. */
 int generation_ends(const char *folder, int32_t **ids, size_t *n, struct error *err);
 /* Adds the tokens that from/config.json names to to/generation_config.json, unless the latter file
  * already has an eos_token_id. */

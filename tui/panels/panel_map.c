@@ -3,10 +3,10 @@
  *
  *     12#m07x   node 12 runs a backward task of microbatch 7, and another microbatch waits there
  *
- * Faint dots enclose the nodes of a region. A line with a microbatch's number at its end is a
- * transfer; the transfer time of the link gives the position of this end. The path of the selected
- * microbatch is a full line with the times of its transfers. Links that take at least twice their
- * planned time, and cut links, are drawn too. A failed node is crossed out.
+ * Faint dots enclose the nodes of a region. A line that ends in a microbatch's number is a transfer
+ * under way. The number moves along the link in the time that a transfer usually takes. The path of
+ * the selected microbatch is a full line with the times of its transfers. Links that take at least
+ * twice their planned time, and cut links, are drawn too. A failed node is crossed out.
  */
 #include <math.h>
 #include <stdio.h>
