@@ -91,6 +91,7 @@ void join_hello(struct agent *a, int64_t now_us)
 	h->memory_bytes = memory_available(&a->device, a->options.memory_bytes);
 	h->machine_bytes = a->device.machine_bytes == UINT64_MAX ? 0 : a->device.machine_bytes;
 	h->cores = cores_usable();
+	h->quota = (uint32_t)(1000 * cores_quota() + 0.5);
 	read_machine(h->machine, sizeof(h->machine));
 	h->network = read_network();
 	snprintf(h->inside, sizeof(h->inside), "%s", a->self.inside);

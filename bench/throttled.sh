@@ -56,16 +56,14 @@ for i in 0 1 2 3; do throttle "agent$i" "$percent"; done
 for i in 4 5; do throttle "agent$i" $((percent / 3)); done
 mkdir "$groups/controller" || die "no control group"
 
-# Starts skippipe in a control group. Each agent sees an identity of the machine of its own: the controller would
-# otherwise take all agents for those of one machine, which compute equally fast and share its cores.
+# Starts skippipe in a control group. Each agent has a network of its own, as in a container: the controller would
+# otherwise take agents with equal quotas for those of one container, which share its processor time.
 cat >"$dir/skippipe" <<END
 #!/bin/bash
 [ "\$1" = agent ] || { echo \$\$ >"$groups/controller/cgroup.procs"; exec "$bin/skippipe" "\$@"; }
 i=\$(sed 's/.*--node \([0-9]*\).*/\1/' <<<"\$*")
 echo \$\$ >"$groups/agent\$i/cgroup.procs"
-echo "machine \$i" >"$dir/boot_id\$i"
-exec unshare --mount sh -c 'mount --bind "\$1" /proc/sys/kernel/random/boot_id && shift && exec "\$@"' sh "$dir/boot_id\$i" \
-	"$bin/skippipe" "\$@"
+exec unshare --net "$bin/skippipe" "\$@"
 END
 chmod +x "$dir/skippipe"
 sk=$dir/skippipe

@@ -78,6 +78,7 @@ static const struct field msg_hello_fields[] = {
 	N(U64, msg_hello, memory_bytes),
 	N(U64, msg_hello, machine_bytes),
 	N(U32, msg_hello, cores),
+	N(U32, msg_hello, quota),
 	TXT(msg_hello, machine),
 	N(U64, msg_hello, network),
 	TXT(msg_hello, inside),

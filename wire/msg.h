@@ -27,7 +27,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 20
+#define MSG_VERSION 21
 #define MSG_TENSOR_MOST ((size_t)1 << 30) /* limit of the bytes of a message with a tensor */
 enum {
 	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
@@ -100,6 +100,9 @@ struct msg_hello {
 	uint64_t memory_bytes;  /* memory available to the agent's device, bytes; 0: unknown */
 	uint64_t machine_bytes; /* memory available on the agent's machine, bytes; 0: unknown */
 	uint32_t cores;         /* cores of the agent's machine */
+	/* Limit of the agent's control groups on its processor time, in thousandths of a processor;
+	 * 0: none */
+	uint32_t quota;
 	char machine[40];       /* identifies the machine until it reboots; "": unknown */
 	/* Identifies the agent's network within its machine; 0: unknown. Containers on one machine
 	 * may have networks of their own. */

@@ -223,7 +223,8 @@ static bool is_building(const struct run *run, const struct member *m)
 
 static bool computes_alike(const struct member *a, const struct member *b)
 {
-	return members_share_machine(a, b) && device_texts_alike(a->hello.device, b->hello.device);
+	return members_share_machine(a, b) && a->hello.quota == b->hello.quota &&
+	       device_texts_alike(a->hello.device, b->hello.device);
 }
 
 /* Returns the stage in which compute is measured: if possible not stage 0, which reads the

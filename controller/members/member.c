@@ -102,7 +102,15 @@ bool members_share_machine(const struct member *a, const struct member *b)
 
 bool members_share_processors(const struct member *a, const struct member *b)
 {
-	return members_share_machine(a, b) && strcmp(a->hello.card, b->hello.card) == 0;
+	const struct msg_hello *x = &a->hello, *y = &b->hello;
+
+	if (!members_share_machine(a, b) || strcmp(x->card, y->card) != 0)
+		return false;
+	if (a == b || x->card[0])
+		return true;
+	/* A container with a quota has processor time of its own. Agents in the same container have
+	 * the same quota and the same network. */
+	return x->quota == y->quota && (x->quota == 0 || x->network == y->network);
 }
 
 uint32_t member_processors(const struct member *m)

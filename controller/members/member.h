@@ -369,8 +369,8 @@ uint32_t member_layers(const struct run *run, const struct member *m);
 bool replicas_everywhere(const struct members *members);
 void send_replicas(struct members *members, const struct msg *m);
 bool members_share_machine(const struct member *a, const struct member *b);
-/* Returns true if the tasks of both members run on the same processors: on one GPU, or on the cores
- * of one machine. */
+/* Returns true if the tasks of both members run on the same processors: on one GPU, on the cores of
+ * one machine, or in one container with a quota of processor time. */
 bool members_share_processors(const struct member *a, const struct member *b);
 /* Returns how many tasks of agents run at once on m's processors at full speed: 1 on a GPU, else
  * the number of cores; 0: unknown. */

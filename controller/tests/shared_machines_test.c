@@ -136,3 +136,28 @@ FIXTURE_TEST(odd_counts_are_ignored)
 	pass(c, 0.2, 0.02, 1);
 	assert_true(shown(c, 0) <= 100);
 }
+
+/* Containers of one machine that have quotas do not slow each other down. Agents of one container
+ * share its quota. */
+FIXTURE_TEST(containers_with_quotas_share_no_processors)
+{
+	struct controller *c = on_one_machine(state);
+	struct msg_hello *a = &c->members.list[0].hello, *b = &c->members.list[1].hello;
+	const struct member *x = &c->members.list[0], *y = &c->members.list[1];
+
+	a->network = 7;
+	b->network = 8;
+	assert_true(members_share_processors(x, y));
+	a->quota = b->quota = 1500;
+	assert_false(members_share_processors(x, y));
+	assert_true(members_share_processors(x, x));
+	b->network = a->network;
+	assert_true(members_share_processors(x, y));
+	b->quota = 500;
+	assert_false(members_share_processors(x, y));
+	b->quota = 0;
+	assert_false(members_share_processors(x, y));
+	a->quota = 0;
+	b->network = 8;
+	assert_true(members_share_processors(x, y));
+}
