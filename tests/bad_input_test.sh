@@ -114,7 +114,7 @@ cp -r "$dir/model" "$dir/mine"
 "$sk" train "${short[@]}" --seed 9 --out "$dir/mine" --force >/dev/null || die "train --force"
 "$sk" import "$dir/hf" --out "$dir/mine" --force >/dev/null || die "import --force"
 [ ! -e "$dir/none" ] || die "something was written in spite of an error"
-for verb in "train ${short[*]} --seed 9" "import $dir/hf" "export $dir/model"; do # with another tokenizer
+for verb in "train ${short[*]} --seed 9" "import $dir/hf" "export $dir/model"; do # removes the replaced model's tokenizer
 	rm -rf "$dir/replaced"
 	"$sk" ${verb/--seed 9/--seed 8} --out "$dir/replaced" >/dev/null || die "$verb"
 	touch "$dir/replaced/"{tokenizer.model,merges.txt,notes.txt}

@@ -111,7 +111,7 @@ struct undo {
 	enum undo_kind kind;
 	char path[PATH_MAX];
 	char from[PATH_MAX]; /* former name of a renamed file */
-	/* Where the file that was at `path` before is kept; "": there was none. */
+	/* A copy of the file that was at `path` before; "": there was none */
 	char kept[PATH_MAX];
 	off_t at, size; /* for UNDO_WRITE: offset of the write, and former size of the file */
 	ssize_t n;

@@ -1,9 +1,9 @@
 #!/bin/bash
 # A link passes small packets and loses large ones. Tunnels with a smaller MTU do this if ICMP messages are lost. Six
 # machines are network namespaces on one switch. For one direction of one pair, the receiver drops packets of 1,200
-# bytes and more. This happens before the links are measured, between two stages, and between two replicas of a stage.
-# The run continues without the link, and the journal names the cause. When large packets pass again, the run uses the
-# link again. verify checks each case.
+# bytes and more. There are three cases: the pair loses packets before the links are measured, its nodes are in two
+# stages that follow each other in a path, or they are replicas of one stage. The run continues without the link, and
+# the journal names the cause. When large packets pass again, the run uses the link again. verify checks each case.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/switch.sh
 need skippipe-verify iptables sqlite3

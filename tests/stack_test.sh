@@ -1,7 +1,7 @@
 #!/bin/bash
 # Stages that microbatches begin to visit take the weights of trained stages, in the last commit before the phase. One
-# of their nodes dies while it fetches a trained stage, and the controller dies in that last iteration. One process
-# recomputes the run. If there is no time to fetch a stage before a phase of a recipe, the phase begins later.
+# of their nodes dies while it fetches a trained stage, and the controller dies in the iteration of this commit. One
+# process recomputes the run. If there is no time to fetch a stage before a phase of a recipe, the phase begins later.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify sqlite3
 events=$dir/events run=$dir/run

@@ -91,7 +91,8 @@ awk -v whole="$(predicted "$dir/32.plan")" -v less="$(predicted "$dir/6.plan")" 
 	'BEGIN { exit !(less > 0 && whole - less == 8 * (10.625 - 2.65625)) }' || die "the plan does not count 6 bits"
 "$bin/skippipe" simulate "$dir/links.json" "$dir/32.plan" --wire q6 >"$dir/6.out" || die "not simulated"
 grep -q "iteration_s $(predicted "$dir/6.plan")" "$dir/6.out" || die "the simulation does not count 6 bits: $(cat "$dir/6.out")"
-# The delays in a run's folder are those of 6 bits. The bytes occupy the links as long as in the run.
+# The file in the run's folder has the delays of 6 bits. A plan must take as long with this file as with the original file
+# and --wire q6, also where bytes occupy a link for long.
 sed 's/"memory": 2/"memory": 3/g' "$dir/links.json" >"$dir/busy.json"
 delay busy --emulate "$dir/busy.json" --wire q6 >"$dir/busy.out"
 "$bin/skippipe" simulate "$dir/busy.json" "$dir/6.plan" --wire q6 | grep iteration_s >"$dir/busy.out"

@@ -38,7 +38,7 @@ TEST(files_are_complete_or_unchanged)
 	assert_int_equal(file_write(deep, "x", 1, 0600, &e), -ENOENT);
 	assert_int_equal(file_make_folder(deep, &e), 0);
 	assert_int_equal(file_make_folder(deep, &e), 0);
-	/* The open fails, before any work is done. */
+	/* A folder is refused at once, before the caller has computed what to write. */
 	assert_int_equal(file_aside_open(&a, deep, 0600, &e), -EISDIR);
 	assert_int_equal(stat(deep, &st), 0);
 	assert_true(S_ISDIR(st.st_mode));

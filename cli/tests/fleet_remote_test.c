@@ -17,9 +17,12 @@ enum { HOSTS = 24, LOGINS = 8, LIMIT_US = 60000000 };
 static char folder[64];
 
 /* Puts a program named ssh first in PATH. Each of its processes writes to the file `counts` how
- * many of them log in at that time. A process counts for 5 s only: remote_run counts a login for
- * 10 s, and on a busy machine a process may begin up to 5 s late. Then the program executes
- * `login`, a text for the shell, in which $line is the line for the host's login shell. */
+ * many of them log in at that time. Then it executes `login`, a text for the shell, in which $line
+ * is the line for the host's login shell.
+ *
+ * remote_run counts a login for 10 s, but on a busy machine a process may begin up to 5 s late. A
+ * process is therefore counted for 5 s only, so that `counts` has no login that remote_run has
+ * already forgotten. */
 static void replace_ssh(const char *login)
 {
 	char path[96], text[1024];

@@ -253,7 +253,7 @@ FIXTURE_TEST(one_that_keeps_crashing_is_let_go)
 	ends_with(f, 128 + SIGKILL);
 }
 
-/* A SIGTERM that arrived before the start ends all processes in order. */
+/* If the supervisor gets SIGTERM, it sends SIGTERM to the controller, which then ends in order. */
 FIXTURE_TEST(a_signal_ends_all_in_order)
 {
 	struct fixture *f = *state;

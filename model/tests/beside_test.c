@@ -381,8 +381,9 @@ TEST(files_beside_a_sentencepiece_model_count)
 	free(model);
 }
 
-/* Special tokens are decoded to no text, other added tokens to their own text. Without "legacy",
- * only the beginning of the text loses a space. */
+/* Special tokens are decoded to no text, other added tokens to their own text. Usually each part of
+ * the text after an added token loses its first space. With "legacy": false, only the beginning of
+ * the whole text does. */
 TEST(added_tokens_are_decoded)
 {
 	static const struct {

@@ -333,8 +333,8 @@ TEST(implausible_bytes_are_refused)
 
 /* ---- sums ---- */
 
-/* The bytes of a slice are the encodings of its parts of tensors, joined. Each part is encoded by
- * itself. */
+/* A slice has parts of several tensors. Each part is encoded by itself, and the bytes of the slice
+ * are these encodings one after the other. */
 TEST(no_group_crosses_a_tensor_or_a_slice)
 {
 	static const size_t starts[] = { 0, 5, 300, 301, 1000 };

@@ -294,7 +294,8 @@ TEST(rates_follow_the_hyperparameters)
 
 TEST(each_schedule_has_its_rates)
 {
-	/* Iterations whose rates each row has. Iteration 2 is the last of the warm-up. */
+	/* The iterations at which the rows list their rates. Iteration 2 is the last of the
+	 * warm-up. */
 	static const uint64_t at[] = { 2, 6, 8, 10, 12, 99 };
 	static const struct {
 		uint32_t schedule;

@@ -188,8 +188,8 @@ static void check(const struct model_config *c, uint32_t index, uint32_t batch,
 		for (int i = 0; i < 2 * times; i++) {
 			int train = i % 2;
 
-			/* A replay must use the factor of its own targets, not that of the recorded
-			 * pass. */
+			/* The loss is divided by the number of targets. A replay must use its own
+			 * number, not that of the recorded pass. */
 			p.targets[i] = -1;
 			assert_int_equal(stage_loss(p.cpu, 0, p.in, p.targets, &loss[0],
 						    train ? p.grad_in[0] : NULL, true),
@@ -301,8 +301,8 @@ TEST(stages_agree_at_other_levels_of_recomputation)
 }
 
 /* With RECOMPUTE_BLOCK a backward pass runs the kernels of norms only once more. It does not run
- * the activation's kernel, because the kernel of the activation's gradient also writes this output.
- */
+ * the activation's kernel, because the kernel of the activation's gradient also writes the
+ * activation. */
 TEST(a_block_is_computed_again_once)
 {
 	struct pair p;

@@ -459,8 +459,8 @@ static atomic_bool hang_at_wait;
 static bool fail_at_wait; /* imitates a card that dies: queued work is lost from the next wait on */
 /* Products that are refused, as by cuBLAS: none, those of a recording, or all. */
 static enum { NO_PRODUCT, RECORDED_PRODUCTS, EVERY_PRODUCT } refused;
-/* Imitates a fault that only occurs now and then: every product whose number is a multiple of this
- * is wrong; 0: none is. */
+/* Imitates a fault that only occurs now and then: product N is wrong if N is a multiple of
+ * flaky_products. 0: no product is wrong. */
 static long flaky_products;
 /* Imitates a faulty card: products are wrong, and no failure is reported. */
 static bool wrong_products;
@@ -782,8 +782,9 @@ static void append(struct device_graph *g, const struct op *o)
 	g->ops[g->n++] = *o;
 }
 
-/* Queues work on a stream. With copies_run_early, copies on the streams of copies run as soon as
- * they can. Without it, these copies run only when another stream or the program waits for them. */
+/* Queues work on a stream. Copies on the streams of copies run as soon as they can if
+ * copies_run_early is true, and otherwise only when another stream or the program waits for them.
+ */
 static void queue_on(struct device *d, enum device_stream stream, const struct op *o)
 {
 	pthread_mutex_lock(&emulation);

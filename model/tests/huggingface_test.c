@@ -435,8 +435,8 @@ FIXTURE_TEST(the_index_decides)
 	accept_weights(f, 5);
 	put_index(f, ALL, "a.safetensors", "none");
 	accept_weights(f, 3);
-	/* The first file has outdated copies of tensors. The index does not name the damaged
-	 * file. */
+	/* The first file also has an outdated tensor, which the index assigns to the second file.
+	 * The index does not name the damaged file. */
 	put_weights(f, "a.safetensors", 0, ALL, 2, NULL, 0);
 	put_weights(f, "b.safetensors", 0, ALL, 2, NULL, 0);
 	put_weights(f, "a.safetensors", 0, SPLIT, 2,

@@ -158,13 +158,13 @@ static void count_again(const struct stage *s, bool count, int norms)
 	norms_again = activations = 0;
 	assert_int_equal(backend_cpu.backward(self, 0, grad, up, count), 0);
 	assert_int_equal(norms_again, norms * (int)l->n_layers);
-	assert_int_equal(activations, 0); /* the backward kernel computes h with its gradient */
+	assert_int_equal(activations, 0); /* the gradient's kernel gives the activation, too */
 	backend_cpu.free(self);
 }
 
-/* A backward pass applies norms again only for gradients of weights, which need the norms' outputs.
- * With RECOMPUTE_BLOCK, only the first norm's output is missing then: the second norm's output has
- * overwritten it. */
+/* The gradients of weights need the outputs of both norms of a layer, so RECOMPUTE_NORMS applies
+ * both norms again. RECOMPUTE_BLOCK has just run the layer's forward pass, in which the second norm
+ * has overwritten the output of the first. Only the first norm is therefore applied again. */
 TEST(nothing_else_is_computed_again)
 {
 	static const int norms[] = { [RECOMPUTE_NORMS] = 2, [RECOMPUTE_BLOCK] = 1 };
@@ -198,7 +198,8 @@ TEST(memory_that_is_missing_is_missed_at_the_start)
 	stage_free(s);
 }
 
-/* Asks for more memory than any machine has, although the kernel might grant it. */
+/* The kernel may grant more memory than the machine has. Still a stage that needs more than any
+ * machine has must be refused. */
 TEST(memory_that_no_machine_has_is_missing)
 {
 	struct stage_options o = { .slots = 2, .batch = 1 << 25, .sequence = 80 };
@@ -253,7 +254,8 @@ static size_t resident(void)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Nearly all of the stage's memory is for slots, to which no pass has written yet. */
+/* Nearly all of the stage's memory is for slots, to which no pass has written yet. Still the system
+ * must have given this memory, because otherwise a lack would end the process during a pass. */
 TEST(memory_is_there_and_not_only_promised)
 {
 	struct stage_options o = { .slots = 64, .batch = 16, .sequence = 80 };
@@ -262,7 +264,7 @@ TEST(memory_is_there_and_not_only_promised)
 	struct stage *s;
 
 	assert_int_equal(stage_new(&s, &config, 1, &o, &err), 0);
-	/* The memory was mapped, and was not resident before. */
+	/* More than 64 MiB cannot come from memory that this process already had. */
 	assert_true(stage_memory_bytes(s) > 64 << 20);
 	assert_true(resident() - before > stage_memory_bytes(s) * 9 / 10);
 	stage_free(s);

@@ -51,7 +51,7 @@ TEST(a_list_is_read_as_it_was_written)
 	}
 	assert_string_equal(read.list[0].cluster, parts.list[0].cluster);
 	assert_string_equal(read.list[0].state, parts.list[0].state);
-	assert_null(read.list[1].cluster); /* the newest part's texts are elsewhere */
+	assert_null(read.list[1].cluster); /* the list omits the texts of the newest part */
 	assert_null(read.list[1].state);
 	free(text);
 	run_parts_free(&parts);

@@ -186,8 +186,8 @@ TEST(gradients_match_when_tied)
 	check_model(&c, 1, 8, 1, (uint32_t[]){ 1, 2 }, 2);
 }
 
-/* With these limits one pair of numbers of a head keeps its frequency, one pair's is divided, and
- * one pair's is interpolated. */
+/* With these limits, one pair of numbers in a head keeps its frequency, another pair gets its
+ * frequency divided, and a third pair gets an interpolated frequency. */
 TEST(gradients_match_with_scaled_positions)
 {
 	struct model_config c = small;

@@ -143,7 +143,7 @@ TEST(words_are_those_of_the_tokenizers_package)
 	assert_null(split_find("\\p{L}+"));
 }
 
-/* A small tokenizer: 256 bytes, then the results of seven merges, 256 to 262. */
+/* A small tokenizer of 263 tokens: the 256 bytes, and then the results of seven merges. */
 
 enum { SMALL = 263 };
 

@@ -83,16 +83,15 @@ TEST(one_machine_is_exact)
 		all_orders(&m, jobs, 0, 0, &best);
 		assert_true(fabs(single_machine_least_s(&m, 1000, &exact) - best) < 1e-9);
 		assert_true(exact);
-		/* The formula, and the search with merged states, must stay below the best
-		 * order. */
+		/* With merged states, and with the formula that needs no states, the bound must
+		 * stay below the best order. */
 		assert_true(single_machine_least_s(&m, 1, &exact) <= best + 1e-9);
 		assert_true(single_machine_least_s(&m, 0, &exact) <= best + 1e-9);
 		assert_false(exact);
 	}
 }
 
-/* If few states are kept, the result is never above the exact result, nor below that of the
- * formula. */
+/* With few states, the bound is between that of the formula and the exact result. */
 TEST(merged_states_stay_below)
 {
 	int rounded = 0;
@@ -113,7 +112,7 @@ TEST(merged_states_stay_below)
 	assert_true(rounded > 5);
 }
 
-/* No plan is shorter than the bound: random plans with random orders and release times. */
+/* Random plans, with random orders and release times, must not be shorter than the bound. */
 TEST(no_plan_is_shorter_than_the_bound)
 {
 	struct rng r;

@@ -1,9 +1,9 @@
 /* Compares choices on small fleets with all divisions of the fleet.
  *
  * Tries every assignment of the machines to stages, every cut of the layers and every size of
- * microbatch, unless a bound shows that it cannot be 2% better than the choice. The remaining
- * divisions are planned like candidates: first with few evaluations, which give a sharper bound. A
- * division that this bound does not exclude is planned with many evaluations. CHOICE_INSTANCES=30
+ * microbatch. A division is left out if a simple bound shows that it cannot be 2% better than the
+ * choice. Each other division is planned with few evaluations, which give a sharper bound. If this
+ * bound does not exclude the division, it is planned with many evaluations. CHOICE_INSTANCES=30
  * tries thirty fleets, and CHOICE_NODES=6 fleets of up to six machines. */
 #include <math.h>
 #include <stdio.h>
@@ -212,8 +212,8 @@ static struct choose_request request_of(const struct fleet *f, const struct mode
 	};
 }
 
-/* Returns the cost of the choice divided by the best cost; 0: neither has a plan. Adds to the
- * oracle's counts. */
+/* Returns the cost of the choice divided by the best cost; 0: neither the choice nor any division
+ * has a plan. Adds to the oracle's counts. */
 static double compare(int instance, int most_nodes, struct oracle *o)
 {
 	struct model_shape shape;
@@ -389,8 +389,8 @@ TEST(the_cheapest_choice_costs_no_more_than_the_fastest)
 }
 
 /* With few evaluations, the best division of this fleet gets a plan of 0.032 s, and another
- * division gets a plan of 0.030 s. With many evaluations, the best division gets a plan of 0.0274
- * s. */
+ * division gets a plan of 0.030 s. Only with many evaluations does the best division get its plan
+ * of 0.0274 s. The search must not drop it before. */
 TEST(a_division_whose_first_plans_are_poor_is_found)
 {
 	static const char two_kinds[] =

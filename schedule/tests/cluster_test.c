@@ -53,7 +53,7 @@ TEST(other_stages_of_nodes_keep_the_batch)
 	assert_int_equal(c->microbatches_per_data_node, 4);
 	assert_int_equal(c->nodes[5].stage, -1);
 	assert_int_equal(c->stages[0], 2);
-	/* Two nodes of stage 1, and one for each node without a stage. */
+	/* Stage 1 has nodes 2 to 4, and node 5, which has no stage, makes it one larger. */
 	assert_int_equal(c->stages[1], 4);
 	cluster_free(c);
 }
@@ -154,8 +154,9 @@ TEST(links_make_delays)
 	unlink(path);
 }
 
-/* A given delay cannot be split into latency and time of the bytes, so it stays the same. The time
- * of a gradient counts as time of the bytes. */
+/* The file of shipped20 gives whole delays, and does not say which part of a delay the bytes take.
+ * In a format with fewer bytes, the delays therefore stay the same. The times of sums count as time
+ * of bytes alone, and shrink by the format's share. */
 TEST(given_times_shrink_as_a_whole_or_not_at_all)
 {
 	struct cluster_share share = { .activations = 0.5, .sums = 0.25 };
@@ -180,8 +181,8 @@ TEST(given_times_shrink_as_a_whole_or_not_at_all)
 	cluster_free(full);
 }
 
-/* In another format, only the part of a delay that is the transfer time of bytes changes. This also
- * holds after the cluster was written and read. */
+/* The format bf16 halves only the 8 s that the bytes take of a delay of 10 s, so 6 s remain. The
+ * result is the same for a cluster that was written and read again. */
 TEST(a_delay_changes_with_the_format)
 {
 	const struct tensor_formats half = { FORMAT_BF16, FORMAT_Q8 };
@@ -202,8 +203,7 @@ TEST(a_delay_changes_with_the_format)
 	assert_true(read->sync_pair_s[1] == 10 * tensor_format_sum_share(FORMAT_Q8));
 	assert_int_equal(read->formats.wire, FORMAT_BF16);
 	free(text);
-	/* An activation occupies its link for as long as its bytes take in the format of the
-	 * delays. */
+	/* The link is occupied for the 4 s of the bf16 bytes, not for the 8 s of the fp32 bytes. */
 	text = cluster_format(read);
 	cluster_free(read);
 	assert_int_equal(parse(text, &read, &err), 0);
@@ -251,7 +251,8 @@ TEST(reads_back_its_own_output)
 	}
 }
 
-/* The facts give the same delays as those that were published for these 20 locations. */
+/* The latencies and bandwidths in regions.json give the delays that were published for these 20
+ * locations. */
 TEST(regions_reproduce_the_published_delays)
 {
 	struct cluster *published = fixture_cluster("shipped20.json"), *made;
@@ -294,8 +295,8 @@ TEST(regions_reproduce_the_published_delays)
 	cluster_free(published);
 }
 
-/* With many nodes in few locations, every pair has the link of its locations, and the diagonal is
- * 0. */
+/* With many nodes in few locations, each pair of nodes has the latency and bandwidth between its
+ * two locations, and a node has no delay to itself. */
 TEST(every_pair_has_its_link)
 {
 	struct regions *regions;

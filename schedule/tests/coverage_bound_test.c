@@ -110,7 +110,8 @@ TEST(far_stages_get_their_visits)
 	}
 	assert_int_equal(fixture_pinned_init(&t, c, 2, false), 0);
 	b = bound_new(&t.p, &t.s, NULL);
-	/* First only the data node's bound, for which all microbatches visit the near stage. */
+	/* The first step computes the bound of the data node alone. In this bound, all microbatches
+	 * visit the near stage. */
 	assert_true(bound_step(b));
 	alone_s = bound_s(b);
 	assert_true(fabs(alone_s - 4 * near_s) < 1e-9);

@@ -126,8 +126,8 @@ struct edit_counts {
 	int kept, cut, standstills, from_within;
 };
 
-/* Compares a continued run of the paths of s with a whole run. limit_s: as for fast_simulate_run.
- */
+/* Runs the paths of s twice, continued from the kept run and from the start, and compares the
+ * results. limit_s: as for fast_simulate_run. */
 static bool try_edit(struct fast_simulate *e, struct fast_simulate *whole, const struct solution *s,
 		     const int *mbs, int n, double limit_s, struct edit_counts *counts)
 {

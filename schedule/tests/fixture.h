@@ -7,8 +7,8 @@
 #include "schedule/format/plan.h"
 #include "schedule/problem/problem.h"
 
-/* Reads schedule/tests/data/NAME, because tests run in the root of the repository. If this fails,
- * the test fails. */
+/* Reads schedule/tests/data/NAME below the root of the repository, where tests run. If the file
+ * cannot be read, the test fails. */
 struct cluster *fixture_cluster(const char *name);
 struct plan *fixture_plan(const char *name);
 

@@ -67,7 +67,8 @@ TEST(a_long_name_is_cut_between_characters)
 			 "\", \"place\": \"Iowa\", \"device\": \"H100\", \"count\": 2}]}");
 		f = parse(text);
 		fleet_node_name(f, 1, name);
-		/* 48 bytes hold 16 characters of three bytes, or 15 and a letter. */
+		/* Before its number, a name has 48 bytes at most: 16 euro signs of three bytes
+		 * each, or 15 after one or two letters. */
 		assert_int_equal(strlen(name), (size_t)(letters ? 45 + letters : 48) + 2);
 		assert_string_equal(name + strlen(name) - 2, "-2");
 		fleet_free(f);

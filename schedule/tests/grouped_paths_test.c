@@ -1,5 +1,5 @@
-/* Tests tied microbatches: the construction gives them the same path, and every move keeps it the
- * same. */
+/* Tests tied microbatches: the construction gives them one path, and no move separates their paths.
+ */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static void assert_exposure(const struct setting *x, const struct solution *s)
 		assert_in_range(visits[k], x->p.low[k], x->p.high[k]);
 }
 
-/* Counts the members of a ring, including mb. */
+/* Counts the microbatches in the ring of tied microbatches that contains mb. */
 static int ring_size(const struct setting *x, int mb)
 {
 	int n = 1;

@@ -132,8 +132,8 @@ TEST(finds_measured_losses)
 	low *= 1 + 1e-9;
 	request(&q, 500000);
 	compare(c, &q, rows);
-	/* The model has one weight. An iteration has so many tokens that the run of `full` is as
-	 * long as its shortest measurement. */
+	/* The model has one weight. Each iteration gets so many tokens that the whole run of the
+	 * recipe `full` has as many tokens as the shortest measured run of this recipe. */
 	shape.tokens = low / (double)rows[0].iterations /
 		       (c->stages[0] * c->microbatches_per_data_node);
 	q.shape = &shape;
@@ -141,7 +141,7 @@ TEST(finds_measured_losses)
 	assert_true(rows[0].change == 0);
 	assert_true(rows[2].change < 0);
 	assert_ptr_equal(hours_best(rows)->recipe, &recipes[1]);
-	/* The run is now half as long as that, so no losses are known. */
+	/* With half of the tokens, the run is shorter than all measured runs: no loss is known. */
 	shape.tokens /= 2;
 	compare(c, &q, rows);
 	assert_true(isnan(rows[0].change) && isnan(rows[2].change));

@@ -146,8 +146,8 @@ TEST(lanes_are_found)
 	unmake(&x);
 }
 
-/* Takes a few lanes out and plans them again. In half of the cases, the first lane ejects the lanes
- * that it delays. Returns true if this was possible. */
+/* Takes a few lanes out and plans them again. In half of the cases, the lanes that the first lane
+ * delays are ejected and planned, too. Returns true if all microbatches found paths. */
 static bool plan_some(struct setting *x, struct rng *r)
 {
 	bool good = true;
@@ -207,7 +207,7 @@ TEST(lanes_keep_every_rule)
 	unmake(&x);
 }
 
-/* Compares those rows of a list that are in use. */
+/* Compares the rows of a node's list that are in use with the copies made before. */
 static void check_rows(const struct slot_timeline *g, int node, const struct slot_timeline *as,
 		       const struct slot_timeline_list *was)
 {
@@ -250,9 +250,9 @@ TEST(restoring_undoes_everything)
 	unmake(&y);
 }
 
-/* Each data node has one microbatch, and four of the data nodes are far away. The time predicted
- * for the fifth microbatch must equal the simulated time, and no other node may make its path
- * shorter. */
+/* The other four data nodes send their microbatches only at 1,000 s, so microbatch 2 meets no other
+ * microbatch. Its predicted finish must therefore equal the simulated finish, and no other node in
+ * place of a node of its path may make it finish earlier. */
 TEST(exact_without_others)
 {
 	struct setting x;

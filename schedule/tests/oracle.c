@@ -20,12 +20,12 @@ struct oracle {
 	struct oracle_answer *a;
 	int n_mb, data_node[MOST_MB], path[MOST_MB][MOST_LENGTH];
 	int visits[64], low[64], high[64];
-	/* The order of tasks: choice[k] is the task that starts at the k-th moment at which more
-	 * than one could start, and options[k] is their number there. */
+	/* The order of tasks, as a list of choices. options[k]: number of tasks that could start at
+	 * the k-th choice; choice[k]: index of the task that starts. */
 	int choice[MOST_CHOICES], n_choices, options[MOST_CHOICES];
 	bool can_visit[MOST_SETS]; /* sets of stages that a path can visit */
-	/* Arrays of COUNTS: true for the numbers of visits that the microbatches so far can
-	 * make. */
+	/* Arrays of COUNTS entries, one for each combination of the stages' visits. true: the
+	 * microbatches added so far can make these visits. */
 	bool *before, *after;
 };
 
@@ -261,8 +261,7 @@ static void oracle_init(struct oracle *o, const struct cluster *c,
 	}
 }
 
-/* Records the path's set of stages. Counts of visits are numbers in base 16 with one digit for each
- * stage. */
+/* Records the path's set of stages. */
 static void note_stages(struct oracle *o, int mb)
 {
 	int stages = 0;
@@ -272,8 +271,9 @@ static void note_stages(struct oracle *o, int mb)
 	o->can_visit[stages] = true;
 }
 
-/* Adds one microbatch: each set of stages that its paths can visit, to each count that was possible
- * before. */
+/* Adds one microbatch to the combinations of visits: it can visit any of the recorded sets of
+ * stages. A combination is a number in base 16 with one digit, the number of visits, for each
+ * stage. */
 static void add_visits(struct oracle *o, uint32_t counts)
 {
 	memset(o->after, 0, counts * sizeof(*o->after));

@@ -249,8 +249,8 @@ TEST(nodes_of_skipped_stages_help_the_others)
 	cluster_free(c);
 }
 
-/* Searches that know nothing of each other give hardly any node the same stage in both phases. Few
- * nodes therefore move only if the pool has allocations that differ little. */
+/* Two independent searches give hardly any node the same stage in both phases. So that few nodes
+ * move, the search must also try allocations that differ little between the phases. */
 TEST(nodes_move_between_near_allocations)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
@@ -269,8 +269,8 @@ TEST(nodes_move_between_near_allocations)
 	cluster_free(c);
 }
 
-/* With --stack, all nodes of the middle stages must fetch weights, even those that keep their
- * stage. Without --stack, only nodes that get another, trained stage must fetch. */
+/* If fetching a stage takes far longer than the phase before (state_ratio = 1e6), no node may move.
+ * If it is quick (state_ratio = 3), nodes move. */
 TEST(a_move_that_takes_longer_than_it_gains_is_not_made)
 {
 	struct cluster *c = equal_nodes(0.1);

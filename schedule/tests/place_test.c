@@ -86,8 +86,8 @@ TEST(distant_locations_share_no_stage)
 		before_s = solution_sync_s(&x.s, &x.p, NULL);
 		mixed += before_s > 0.5;
 		place_by_sync(&x.s, &x.p, NULL);
-		/* In odd rounds a node is pinned. It may stay the only node of its location in its
-		 * stage, so a sum may stay slow. */
+		/* In odd rounds a node is pinned, and may remain the only node of its location in
+		 * its stage. The sum of this stage may then stay slow. */
 		assert_true(solution_sync_s(&x.s, &x.p, NULL) <
 			    (round % 2 ? before_s + 1e-9 : 0.05));
 		for (int stage = 0; stage < stages; stage++) {

@@ -168,7 +168,7 @@ TEST(each_broken_rule_is_named)
 	breaches(c, p, "shape: node 3 is assigned twice");
 	p->assigned[0] = 0;
 	assert_int_equal(count_breaches(c, p), 0);
-	/* A trace that was made with more memory than the node has. */
+	/* The trace was made with more memory than the node now has. */
 	struct simulation *s;
 	struct check_report report;
 
@@ -179,7 +179,7 @@ TEST(each_broken_rule_is_named)
 	assert_non_null(strstr(report.breaches[0], "TC1: node 14"));
 	check_report_fini(&report);
 	c->nodes[14].memory = memory;
-	/* A trace in which the first microbatch never returns to its data node. */
+	/* A trace in which a microbatch never gives its slot of node 0 back. */
 	for (int i = s->n_tasks - 1; i >= 0; i--) {
 		if (s->tasks[i].node == 0 && s->tasks[i].kind == TASK_BACKWARD) {
 			s->tasks[i].kind = TASK_LOSS;

@@ -1,4 +1,5 @@
-/* Compares the most that trips can earn with a plain enumeration of all orders of tasks. */
+/* Compares the highest worth that pricing.h finds for the trips of a data node with a plain
+ * enumeration of all orders of tasks. */
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>

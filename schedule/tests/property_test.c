@@ -63,8 +63,8 @@ static void draw_question(struct rng *r, int round, struct question *x)
 	x->q.evaluations = 1 + (int)rng_below(r, 60);
 }
 
-/* Checks that the checker refuses the plan under another share, unless that share gives every data
- * node the same number of skipping microbatches. */
+/* Checks that the checker refuses the plan under another share, unless that share asks for as many
+ * skipping microbatches of each data node as the plan has. */
 static void assert_refused(const struct question *x, const struct plan *p, int share,
 			   const int *skip, const int *sent)
 {

@@ -65,8 +65,8 @@ TEST(tied_starts_find_the_best_plan_soon)
 	}
 }
 
-/* With overlap_sync, the search must find a plan whose last sum of gradients ends earlier than that
- * of a plan made without it. */
+/* With overlap_sync, the search must find a plan whose last sum of gradients ends earlier than in
+ * the plan that is found without overlap_sync. */
 TEST(plans_expect_overlapping_sums)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");
@@ -93,8 +93,7 @@ TEST(plans_expect_overlapping_sums)
 	cluster_free(c);
 }
 
-/* Iteration times that the search reaches with that many evaluations. A worse search fails this
- * test. */
+/* Iteration times that the search must reach with 20,000 evaluations. */
 TEST(reaches_known_plan_lengths)
 {
 	static const struct {
@@ -291,8 +290,8 @@ static void expect_announced_soon(const char *name, enum plan_algorithm algorith
 }
 
 /* An improvement that is found right after an announcement must be announced soon, even if no
- * better one follows for a long time. The clock advances more at each reading for one chain, which
- * reads it rarely, than for several chains. */
+ * better one follows for a long time. A search with one chain reads the clock rarely, so the test
+ * lets the clock advance more at each reading than for several chains. */
 TEST(announces_improvements_soon)
 {
 	static const char *const names[] = { "shipped20.json", "geo18_s4.json", "one20_s16.json" };
@@ -366,8 +365,8 @@ TEST(excluded_nodes_are_not_used)
 	cluster_free(c);
 }
 
-/* If all nodes are equal, the repaired plan is the best one at first. The search must not stop
- * improving there. */
+/* If all nodes are equal, the repaired plan is the best of the first plans. The search must
+ * nevertheless improve it as far as a search without a plan to start from. */
 TEST(a_repair_among_equal_nodes_is_as_good_as_a_fresh_plan)
 {
 	struct cluster *c = fixture_cluster("one20_s16.json");
@@ -531,7 +530,7 @@ static struct cluster *large_cluster(int nodes)
 	return c;
 }
 
-/* Iteration times that the search reaches, by planning lanes, with that many evaluations. */
+/* Iteration times that the search must reach with 1,500 evaluations, by planning lanes. */
 TEST(lanes_reach_known_plan_lengths)
 {
 	static const struct {
@@ -574,8 +573,8 @@ TEST(plans_have_a_bound)
 	cluster_free(c);
 }
 
-/* Movable nodes exchange stages for 10,000 evaluations, and then keep them. From there, planning
- * lanes must improve the plan by at least 1% in 3,000 evaluations. */
+/* In the first 10,000 evaluations, movable nodes exchange stages. After these, the stages are fixed
+ * and lanes are planned. 3,000 such evaluations must shorten the plan by at least 1%. */
 TEST(nodes_settle_before_lanes_are_planned)
 {
 	struct cluster *c = large_cluster(100);

@@ -150,8 +150,8 @@ TEST(waits_are_collisions_and_name_the_cause)
 	c->nodes[0].memory = 2;
 	s = run(c, p);
 	/* The forward task of the second microbatch arrives at node 1 at 1.125 + 1 + 0.25 = 2.375.
-	 * Node 1 is free again at that time, but its one slot is given back only at the end of
-	 * B0. */
+	 * Node 1 is idle then, but its one slot is held until the first microbatch's backward task
+	 * ends. */
 	assert_int_equal(s->peak_slots[0], 2);
 	assert_int_equal(s->peak_slots[1], 1);
 	for (int i = 0; i < s->n_tasks; i++) {

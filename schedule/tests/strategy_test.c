@@ -19,7 +19,7 @@ TEST(all_ranges_of_a_regime_must_hold)
 	assert_false(strategy_holds(REGIME_LANES, 41, 39));
 }
 
-/* The bits that problem.h keeps are set exactly for the regimes that hold. */
+/* The set of regimes has the bit of each regime that holds, and no other bit. */
 TEST(each_regime_has_a_bit)
 {
 	static const int sizes[] = { 1, 12, 41, 60, 61, 64, 150, 200, 300, 501, 20000 };

@@ -141,8 +141,8 @@ TEST(finds_what_plain_enumeration_finds)
 	assert_true(best >= kept - 1);
 }
 
-/* If the limit is the time of the sums with the given stages, a free placement finds a shorter
- * iteration than these stages have. */
+/* Sums may take as long as with the given stages. Under this limit, a free placement of the nodes
+ * finds a shorter iteration than the given stages allow. */
 TEST(places_nodes_better_than_given)
 {
 	static const struct {

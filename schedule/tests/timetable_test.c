@@ -83,8 +83,8 @@ static double run(struct setting *x)
 	return x->e.makespan_s;
 }
 
-/* For a single microbatch, the estimate must equal the run, and the route must be the best of all
- * routes. */
+/* For a single microbatch, the estimate must equal the simulated time, and the route must be the
+ * best of all routes. */
 TEST(exact_for_a_single_microbatch)
 {
 	struct rng r;
@@ -175,7 +175,8 @@ static void make_five(struct setting *x, struct rng *r)
 	memset(x->p.delay, 0, 25 * sizeof(double));
 }
 
-/* The second microbatch visits node 2. At node 1 it would have to wait for the first microbatch. */
+/* The second microbatch visits node 2. The estimate for its path through node 1 must include the
+ * wait for the first microbatch there. */
 TEST(estimates_include_waits)
 {
 	double put_off_s = 0;

@@ -10,7 +10,7 @@
 
 enum {
 	MAX_DEAD = 2,     /* number of agents that may be dead at one time */
-	ARM_US = 15000000 /* if its moment has not come after this time, a mishap happens anyway */
+	ARM_US = 15000000 /* a mishap whose moment has not come after this time happens anyway */
 };
 
 void mishap_draw(struct world *w, struct mishap *m)

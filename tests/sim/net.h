@@ -5,9 +5,9 @@
  * `other`. The sender keeps a message in the channel of its class until the acknowledgement
  * arrives. Messages of one class arrive in the order in which they were sent. The order among
  * classes and among peers is random. When a session ends, its messages in transit are lost. The
- * next session of the same two processes sends them again. If one of the processes is new, they are
- * dropped (POST_LOST). Messages that a process sent before it died may still arrive. There are no
- * frames, windows or bandwidths, because other tests cover them.
+ * next session of the same two processes sends them again. If one of the processes is new, these
+ * messages are dropped (POST_LOST). Messages that a process sent before it died may still arrive.
+ * There are no frames, windows or bandwidths, because other tests cover them.
  *
  *     network.c       delays and failures of the network
  *     net_parcels.c   messages in transit and their acknowledgements
@@ -67,8 +67,8 @@ struct peer {
 	int64_t connect_us;       /* when a dialed peer next tries to connect; INT64_MAX: never */
 	/* Since when the other end has been dead or cut off; INT64_MAX: it is neither. */
 	int64_t silent_us;
-	/* Two entries: small probe, large probe. When its answer arrives, and when the probe was
-	 * sent; INT64_MAX: none. */
+	/* Two entries each, for a small and for a large probe: when the answer arrives, and when
+	 * the probe was sent; INT64_MAX: no such probe. */
 	int64_t pong_us[2], ping_us[2];
 };
 

@@ -83,8 +83,8 @@ struct world {
 	 * own machine. */
 	enum { NO_FOLDERS, ONE_FOLDER, OWN_FOLDERS } folders;
 	enum { STAGES_STAY, STAGES_CHANGE } stages;
-	/* For runs in which untrained stages take the weights of trained stages: the stages that
-	 * every microbatch visits. */
+	/* The stages that every microbatch visits, in a run in which untrained stages take the
+	 * weights of trained stages */
 	enum { NO_STACKING, STACK_ON_FIRST, STACK_ON_FIRST_AND_LAST } stacking;
 	enum { NODES_STAY, NODES_MOVE } at_phases;
 	/* At the controller's last turn, an exchange of stages was prepared. */

@@ -1,6 +1,6 @@
 /* map.c - reads the nodes and links of a test bed from a cluster description, or makes them from
  * the measured regions, and adds the controller. It can also write the present state of a test bed
- * as such a description. */
+ * as a cluster description. */
 #include "tests/wan/map.h"
 
 #include <errno.h>

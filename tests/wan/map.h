@@ -27,8 +27,8 @@ struct map_request {
 	/* Number of nodes in each stage; n_stages 0: up to six stages of equal size. */
 	int n_stages, stages[CLUSTER_MOST_STAGES];
 	const char *controller_at; /* place of the controller; NULL: the place of node 0 */
-	double least_bytes_per_s;  /* the bandwidth of a slower link is raised to this */
-	double divisor;            /* then all bandwidths are divided by this, if it is above 1 */
+	double least_bytes_per_s;  /* slower links are raised to this bandwidth */
+	double divisor;            /* divides all bandwidths, raised ones too; 1 or less: unused */
 	/* If the regions are used: values for the description that map_format writes; 0:
 	 * unknown. */
 	double activation_bytes, weights_bytes_per_stage;
@@ -43,9 +43,9 @@ void map_free(struct map *m); /* NULL is allowed */
 /* Returns the number of nodes; the controller is the last. */
 uint32_t map_nodes(const struct map *m);
 const char *map_place(const struct map *m, uint32_t node); /* borrowed */
-/* Returns the latency and the bandwidth of a link as described; the other fields are 0. Between the
- * controller and a node in the same place, they are those of a link between two nodes there. If the
- * description has no such link, they are 0.5 ms and 1.25 GB/s. */
+/* Returns the latency and the bandwidth of a link as described; the other fields are 0. A link
+ * between the controller and a node in its place has the values of a link between two nodes there
+ * or, if the description has no such link, 0.5 ms and 1.25 GB/s. */
 struct traffic_link map_link(const struct map *m, uint32_t from, uint32_t to);
 
 /* Returns the IPv4 address of a node in host byte order: 10.77.NODE.2, or 10.78.0.2 for node

@@ -278,8 +278,8 @@ int64_t traffic_next_ns(const struct traffic *t)
 	return t->n_heap ? due_of(t->heap[0]) : TRAFFIC_NEVER;
 }
 
-/* If the receiver's downlink is limited, or still has packets, puts a packet from a link into it.
- * Returns false if neither holds, so that the packet has arrived. */
+/* Puts a packet that comes from a link into the downlink of the receiver, if the downlink is
+ * limited or still has packets. Otherwise the packet has arrived, and the result is false. */
 static bool enter_downlink(struct traffic *t, struct traffic_packet *p)
 {
 	struct place *place = &t->places[p->to];

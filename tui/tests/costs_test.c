@@ -81,7 +81,7 @@ TEST(a_run_costs_what_its_nodes_cost)
 	assert_true(c.per_mtoken == 0);
 	add_iteration(s, (struct msg_see_iteration){ .real_s = 36, .iteration_s = 18 });
 	c = costs_of(&p, s, -1, 1);
-	/* 36 s are a hundredth of an hour, in which half a million tokens were processed. */
+	/* In 36 s, a hundredth of an hour, the run costs 0.05 and processes 500,000 tokens. */
 	assert_true(fabs(c.per_mtoken - 2 * 5.0 / 100) < 1e-9);
 	c = costs_of(&p, s, 1, 2);
 	assert_true(c.per_hour == 2.5);
@@ -94,8 +94,9 @@ TEST(a_run_costs_what_its_nodes_cost)
 	state_free(s);
 }
 
-/* Two commits are 10 s apart. Nodes compute in 8 s of them, and are busy in three quarters of this
- * time: 0.6. In the second iteration, half of the work was computed twice and counts once. */
+/* An iteration takes 10 s from commit to commit. In 8 s of these the nodes compute, and are busy in
+ * three quarters of this time, so the goodput is 0.6. In the second iteration all 10 microbatches
+ * run twice. Its goodput is 0.3, and the mean of both is 0.45. */
 TEST(goodput_is_the_share_of_committed_work)
 {
 	struct state *s = four_nodes();

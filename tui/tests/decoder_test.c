@@ -210,7 +210,7 @@ TEST(text_is_pasted)
 	type_text(&l, "\033[200~");
 	for (int i = 0; i < 3 * DECODER_PASTE_MOST; i++)
 		type_text(&l, "P");
-	l.decoder.paste[200] = '\0'; /* the array of the test ends here */
+	l.decoder.paste[200] = '\0'; /* `pasted` has room for 256 bytes only */
 	assert_int_equal(l.n_keys, 0);
 	assert_true(l.decoder.n_paste < DECODER_PASTE_MOST);
 }

@@ -26,8 +26,8 @@ static struct point *scatter(uint32_t n, uint64_t seed)
 	return points;
 }
 
-/* Returns the distances between the points. A random share `known` of them is given, and all that
- * are below `near`. The others are 0, which means unknown. */
+/* Returns the distances between the points: those below `near`, and of the others a random share
+ * `known`. All further distances are 0, which means unknown. */
 static float *measure(const struct point *points, uint32_t n, double known, float near)
 {
 	float *d = calloc((size_t)n * n, sizeof(*d));
@@ -108,7 +108,7 @@ TEST(missing_distances_are_bridged)
 	free(d);
 }
 
-/* A thousand points, of which each has known distances only to its neighbours. */
+/* A thousand points. The distances to near points are known, and one in a hundred of the others. */
 TEST(a_thousand_points_unfold)
 {
 	struct point *truth = scatter(1000, 6), *points = calloc(1000, sizeof(*points));
@@ -131,7 +131,8 @@ static double stress_of(const struct point *points, const float *d, uint32_t n)
 	return stress;
 }
 
-/* Latencies do not fit any arrangement in the plane. Still, no step may increase the stress. */
+/* Like latencies, the distances fit no arrangement in the plane. Still, no step of the refinement
+ * may increase the sum of their squared relative errors. */
 TEST(no_step_makes_it_worse)
 {
 	struct point *truth = scatter(30, 7), points[30];
@@ -170,7 +171,8 @@ TEST(nothing_known_is_no_error)
 		for (uint32_t i = 0; i < n; i++)
 			assert_true(isfinite(points[i].x) && isfinite(points[i].y));
 	}
-	/* Five points at the same place, which should have equal distances. */
+	/* Five points begin at one place, and all their distances should be 1. Refinement must move
+	 * them apart, although no direction is better than another. */
 	for (int i = 0; i < 25; i++)
 		d[i] = i % 6 ? 1 : 0;
 	memset(points, 0, sizeof(points));

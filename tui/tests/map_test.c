@@ -167,7 +167,8 @@ TEST(many_nodes_become_regions)
 	state_free(s);
 }
 
-/* Every node has a place of its own, so there are more places than regions. No link is known. */
+/* Every node has a location of its own, so there are more locations than a map has regions. The
+ * last region must hold all remaining locations. No link is known. */
 TEST(more_places_than_regions)
 {
 	struct state *s = make_state(300);
@@ -186,7 +187,8 @@ TEST(more_places_than_regions)
 	state_free(s);
 }
 
-/* A replay has no measured links. Each jump in its time begins another run of the same nodes. */
+/* A replay has no measured links, so the map is made from transfers. After a jump in time, which
+ * begins another run of the same nodes, the map must stay as it was. */
 TEST(a_replay_shows_its_transfers)
 {
 	struct map m = { 0 }, first;

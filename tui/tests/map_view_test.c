@@ -24,7 +24,7 @@ static struct state *map_of(struct ui *u, uint32_t nodes, uint32_t waves, int64_
 	return s;
 }
 
-/* Maps of few and many nodes, one of them dead; with each kind of line characters. */
+/* Draws maps of few and many nodes, one of them dead, with each kind of line characters. */
 TEST(maps)
 {
 	static const struct {

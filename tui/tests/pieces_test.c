@@ -302,7 +302,8 @@ TEST(keys)
 	assert_memory_equal(&same, &map, sizeof(map));
 }
 
-/* A keyboard of another script sends no Latin letters. */
+/* A keyboard of another script sends no Latin letters. Its letters can therefore be keys, here the
+ * letter that a Russian keyboard has in the place of q. */
 TEST(keys_of_other_scripts)
 {
 	struct error err = { "" };
@@ -317,7 +318,7 @@ TEST(keys_of_other_scripts)
 	keymap_show(0x439, text);
 	assert_string_equal(text, "\xd0\xb9");
 	assert_int_equal(keymap_parse_json(&map, "k", "{\"quit\": \"\u0439q\"}", &err), -EINVAL);
-	/* the console shows these as '?' */
+	/* The console shows Hebrew and wide letters as '?', so they cannot be keys. */
 	assert_int_equal(keymap_parse_json(&map, "k", "{\"quit\": \"\u05e9\"}", &err), -EINVAL);
 	assert_int_equal(keymap_parse_json(&map, "k", "{\"quit\": \"\u3042\"}", &err), -EINVAL);
 	assert_int_equal(keymap_action(&map, '?'), ACTION_HELP);

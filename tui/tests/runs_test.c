@@ -258,7 +258,7 @@ TEST(the_cursor_reads_each_run)
 	curve_draw(screen, at, s, &view, &r);
 	assert_true(isnan(r.values[1].loss) && isnan(r.values[1].validation));
 	assert_true(isfinite(r.values[2].loss));
-	/* An iteration of the second run has half the tokens, so 80 of them are 40 of this run. */
+	/* 80 iterations of the second run have as many tokens as 40 iterations of this run. */
 	u.display.loss_axis = LOSS_BY_TOKENS;
 	view = ui_losses(s, &u);
 	assert_true(curve_ends(s, &view, &from, &last, &cursor));

@@ -22,7 +22,7 @@ static const float plane[12][2] = { { 2.6f, 1.1f },  { 0.0f, 0.1f },  { -1.0f, -
 struct arrival {
 	int64_t at;
 	uint32_t microbatch, position;
-	uint32_t node; /* a node; if position is UINT32_MAX, its task ends at this time */
+	uint32_t node; /* node of the arrival; position UINT32_MAX: node whose task ends */
 };
 
 struct worker {

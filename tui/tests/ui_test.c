@@ -56,8 +56,8 @@ TEST(lease)
 	state_free(s);
 }
 
-/* The keys that move in time start from the cursor of a stopped replay, however long ago the
- * controller reported it. */
+/* While a replay is stopped, time passes but the replay's cursor stays. The key [ must therefore
+ * seek to a time before the cursor, even 0.8 s after the controller's newest status. */
 TEST(a_stopped_replay_stands_still)
 {
 	struct ui u;
@@ -309,7 +309,7 @@ TEST(cut)
 	assert_int_equal(u.authority.waiting.verb, COMMAND_CUT);
 	assert_string_equal(u.authority.waiting.text, "0,7,5");
 
-	ui_command(&u, s, "cut"); /* the stages that were proposed */
+	ui_command(&u, s, "cut"); /* no numbers: the stages that the controller proposed */
 	assert_string_equal(u.outbox.commands[u.outbox.n - 1].text, "preview");
 	ui_key(&u, s, PRESS_ESCAPE);
 	for (size_t i = 4; i < sizeof(long_text) - 1; i++)
@@ -393,7 +393,7 @@ TEST(skip_share)
 	state_free(s);
 }
 
-/* Every key that means more or less changes the value. Returning to the value in force requests no
+/* The keys of each pair raise and lower the skip ratio. A return to the ratio in force requests no
  * preview. */
 TEST(skip_arrows)
 {
@@ -596,7 +596,8 @@ TEST(branching)
 	state_free(s);
 }
 
-/* A selected journal entry stays selected while new entries arrive, and `u` undoes it. */
+/* A selected journal entry stays selected while new entries arrive. The key u undoes the command
+ * that the selected entry records. */
 TEST(journal)
 {
 	struct ui u;
@@ -630,7 +631,7 @@ TEST(journal)
 	assert_int_equal(u.selection.note, 0);
 	snprintf(u.selection.filter, sizeof(u.selection.filter), "command");
 	keys(&u, s, "j");
-	/* The selection moves over entries that match the filter. */
+	/* The key j selects only entries that match the filter, and entry 1004 does not. */
 	assert_int_not_equal(u.selection.note, 1004);
 	state_free(s);
 }

@@ -36,7 +36,8 @@ TEST(overview)
 	state_free(s);
 }
 
-/* A change of stages is followed by the return of all stages in the same iteration. */
+/* Two events of one iteration have their marks at the same place of the Loss view. The mark R of a
+ * return must not cover the other mark. */
 TEST(the_return_of_a_stage_covers_no_other_mark)
 {
 	struct ui u;
@@ -80,8 +81,8 @@ TEST(a_baseline_is_named_on_top)
 	state_free(s);
 }
 
-/* If other programs use a node's processors, its predictions are too short. The screen explains
- * this. */
+/* If other programs use the processors of a node, iterations take longer than predicted. The screen
+ * must explain this. */
 TEST(a_shared_machine_explains_predictions)
 {
 	struct screen *screen = screen_new(160, 48, false);
@@ -134,7 +135,7 @@ TEST(a_rehearsal_is_named_on_top)
 	state_free(s);
 }
 
-/* Screens of the steps before the first iteration, while links are measured. */
+/* Draws the steps before the first iteration, while links are measured. */
 TEST(starts)
 {
 	struct state *s;
@@ -262,8 +263,8 @@ static const struct planned {
 };
 enum { COMPARED = sizeof(planned) / sizeof(planned[0]), COMPARED_PLANS = 6 };
 
-/* Sends the plan in force as the answer: with its times stretched to the answer's duration, and
- * with the answer's name. */
+/* Answers a request of the Compare view with the plan in force, under the name of the answer `a`
+ * and with times stretched to its duration. */
 static void answer(struct state *s, struct ui *u, const struct planned *a)
 {
 	uint32_t visits[6] = { 30, a->visits, a->visits, a->visits, a->visits, a->visits };
@@ -375,8 +376,8 @@ TEST(a_long_entry_of_the_journal)
 	state_free(s);
 }
 
-/* Timeline and Microbatches with a colour for each microbatch, with few and many nodes. Then with a
- * colour for each data node. */
+/* Draws Timeline and Microbatches with a colour for each microbatch, for few and many nodes, and
+ * then with a colour for each data node. */
 TEST(colours)
 {
 	static const struct {
@@ -408,8 +409,9 @@ TEST(colours)
 	}
 }
 
-/* A long run that has an end. First the whole loss over iterations, then its last quarter over
- * tokens and over time. The y axis fits the part that is shown. */
+/* Draws the Loss view of a long run with a given number of iterations: first the whole loss over
+ * iterations, then its last quarter over tokens and over time. The y axis must fit the part that is
+ * shown. */
 TEST(long_loss)
 {
 	struct stream_options o;
@@ -437,7 +439,7 @@ TEST(long_loss)
 	state_free(s);
 }
 
-/* The current iteration, with the what-if below it. */
+/* Draws the current iteration, with the what-if below it. */
 TEST(what_if)
 {
 	struct state *s;
@@ -475,7 +477,7 @@ TEST(many_nodes)
 	}
 }
 
-/* The map of links with every measure and grouping. One link was never measured. */
+/* Draws the map of links with every measure and grouping. One link was never measured. */
 TEST(links)
 {
 	static const struct {
@@ -573,7 +575,7 @@ static void dialogs(struct state *s, struct ui *u)
 	}
 }
 
-/* The Nodes view with agents on GPUs and on CPUs, one of which has died. */
+/* Draws the Nodes view with agents on GPUs and on CPUs, one of which has died. */
 TEST(gpus_are_shown)
 {
 	struct stream_options o;
@@ -618,7 +620,7 @@ TEST(costs_are_shown)
 	state_free(s);
 }
 
-/* Windows over a view, and messages about problems. */
+/* Draws windows over a view, and messages about problems. */
 TEST(overlays)
 {
 	struct stream_options o;

@@ -241,8 +241,9 @@ static void run(uint64_t seed, unsigned loss, unsigned doubling, const struct ch
 		step(&w);
 	}
 	assert_int_equal(w.delivered, 60);
-	/* The messages of 2,048, 5,000 and 9,999 bytes are delivered in pieces. Messages of 1,025
-	 * bytes are joined, because their chunks have only 513 bytes. */
+	/* Only messages whose chunks have at least 600 bytes are delivered in pieces: those of
+	 * 2,048, 5,000 and 9,999 bytes. A message of 1,025 bytes has chunks of 513 bytes, and is
+	 * joined. */
 	assert_int_equal(w.in_pieces, w.piece_least == 0 ? 0 : 21);
 	assert_int_equal(w.retained, 0);
 	world_close(&w);
@@ -543,9 +544,9 @@ static unsigned send_all(struct channel *c)
 	return n;
 }
 
-/* Two urgent messages fill the link, which carries 65 KB in a round trip and the queueing time. The
- * second must wait until fewer bytes of the first are under way. Messages that can wait must not be
- * sent before it. */
+/* The link carries 1 MB/s, and 65 KB may be under way: the bytes of a round trip of 50 ms and of
+ * the queueing time. Two urgent messages of 200 KB are queued. The second must wait until fewer
+ * bytes of the first are under way, and messages that can wait must not be sent before it. */
 TEST(urgent_messages_leave_one_after_the_other)
 {
 	static uint8_t data[200000];

@@ -68,8 +68,8 @@ TEST(lost_packets_do_not_matter)
 	assert_true(worst(&(struct bottleneck){4e7, 0.03, 0, 0.05, 0, 0}, 128) < 1.08);
 }
 
-/* A short queue drops the end of a train, and the other packets keep their distances. The result
- * must be the same. */
+/* A short queue drops the end of a train. The other packets still arrive at the same intervals, so
+ * the result must be the same. */
 TEST(a_short_queue_does_not_matter)
 {
 	int64_t at_ns[100];
@@ -81,8 +81,8 @@ TEST(a_short_queue_does_not_matter)
 }
 
 /* Arrival times recorded behind a link of 1 Mbit/s, whose queue of 200 ms holds 18 packets. Other
- * messages waited in the queue, so only the first packets of each train of 48 passed. In the time
- * of one packet, TCP carries 1,378 bytes of payload. */
+ * messages waited in the queue, so only the first packets of each train of 48 passed. TCP would
+ * carry 1,378 bytes of payload in the time of one packet. */
 TEST(few_packets_show_the_rate_of_a_slow_link)
 {
 	static const int64_t four[] = { 0, 11439000, 22852000, 34277000 },
@@ -121,7 +121,8 @@ TEST(packets_that_come_in_bursts_are_not_a_fast_link)
 	assert_true(worst(&(struct bottleneck){4e7, 0.03, 0, 0, 0, 0.0002}, 256) < 1.2);
 }
 
-/* A late packet delays all packets behind it, because packets keep their order. */
+/* A late packet delays all packets behind it, because packets keep their order. Still the result
+ * must be within a factor of 1.5. */
 TEST(latencies_that_vary_by_more_than_the_train_is_long)
 {
 	assert_true(worst(&(struct bottleneck){1e7, 0.13, 0.3, 0.01, 0, 0}, 256) < 1.5);

@@ -626,7 +626,8 @@ TEST(a_flood)
 	assert_int_equal(p.a.seen.data, taken);
 	p.a.seen.peer = post_next_peer(p.a.post, 0); /* the oldest peer is b */
 	still_well(&p);
-	/* An operator who writes the list has looked at the cause, so this lifts the bar. */
+	/* An operator who writes the list has looked at the cause, so the new list lifts the bar.
+	 */
 	assert_int_equal(
 		keys_list_admit(p.a.list, keys_public_of(s.id), KEYS_AGENT, "s", NULL), 0);
 	taken = p.a.seen.data;

@@ -209,7 +209,8 @@ TEST(the_list_is_edited_and_reread)
 	assert_int_equal(keys_list_refresh(two, &err), 1);
 	assert_int_equal(keys_list_refresh(two, &err), 0);
 	assert_string_equal(keys_list_find(two, &a)->name, "node1");
-	/* `one` has not read the other program's edit. Its own edit must not undo that edit. */
+	/* `one` has not read the edit that the other program made. An edit by `one` must not undo
+	 * it. */
 	assert_int_equal(keys_list_admit(one, &b, KEYS_CONSOLE, "desk", &err), 0);
 	uint64_t version = keys_list_version(two);
 	assert_int_equal(keys_list_expel(two, "node1", &err), 0);

@@ -161,9 +161,9 @@ static int send_slowly(void *context, uint8_t *frame, size_t size)
 	return 1;
 }
 
-/* When an activation has shown that it fills the link, the next must open the bulk trunk. The rate
- * of a message of one byte must not suffice. If chunks were sent twice, they give no measurement,
- * so the test sends further messages. */
+/* A one-byte activation gives a rate, which proves nothing about the link. When a large activation
+ * has filled the link, the next one must open the bulk trunk. Chunks that were sent twice give no
+ * measurement, so the test sends up to 100 activations. */
 TEST(an_activation_that_fills_the_link_uses_the_bulk_trunk)
 {
 	static uint8_t data[200000];
@@ -203,7 +203,8 @@ static bool has_carried(const struct pair *p, enum post_class class)
 	return info.carried[class];
 }
 
-/* The first transfer of each class must be marked, and again when the connections are new. */
+/* The first transfer of each class must be marked, and so must the first one after the post has
+ * opened further connections. */
 TEST(first_transfers_are_marked)
 {
 	struct pair p;

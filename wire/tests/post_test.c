@@ -93,7 +93,8 @@ static bool forbid(unsigned call)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-/* A child process opens the post, because the filter cannot be removed. */
+/* A process cannot remove its filter of system calls, so a child process sets it and opens the
+ * post. */
 TEST(a_container_that_forbids_threads_is_named_as_the_cause)
 {
 	struct keys_identity *id;
@@ -636,7 +637,8 @@ static int refuse_some(void *context, uint8_t *frame, size_t size)
 	return LINK_NO_ROOM;
 }
 
-/* An acknowledgement that finds no room is sent later, so the other end sends nothing again. */
+/* End b finds no room for its acknowledgement at first, and must send it later. Otherwise end a
+ * would send its message again. */
 TEST(an_acknowledgement_without_room_is_sent_later)
 {
 	struct pair p;

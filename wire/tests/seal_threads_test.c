@@ -157,8 +157,9 @@ TEST(corrupted_and_repeated_frames_are_refused)
 	ob.hook = &hb;
 	oa.chunk_bytes = ob.chunk_bytes = 100000;
 	pair_open(&p, oa, ob);
-	/* The hook repeats one frame in 25. On a busy machine so few frames carry all messages that
-	 * none of them may be repeated, so the test exchanges messages several times. */
+	/* The hook repeats one frame in 25. On a busy machine all messages may travel in so few
+	 * frames that none is repeated. The test therefore exchanges messages until the receiver
+	 * has refused a repeated frame and a corrupted one. */
 	for (int i = 0; i < 20; i++) {
 		exchange(&p, 8);
 		const struct post_counters c = counters_of(p.a.post);

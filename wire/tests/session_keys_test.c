@@ -172,8 +172,8 @@ static void expect_renewed(struct two *t, unsigned times)
 	assert_true(session_of(&t->dialer)->sent_bytes < 1000);
 }
 
-/* Checks that no keys are requested just below half of the limit. The next messages exceed the half
- * and must request them. */
+/* Checks that no new keys are requested just below half of the limit, and that the next messages,
+ * which exceed the half, cause a request. */
 static void expect_renewed_beyond_half(struct two *t, unsigned times)
 {
 	send_in_both_directions(t);
@@ -260,8 +260,8 @@ TEST(a_refused_dialer_waits)
 	end(&t);
 }
 
-/* If nobody listens, the dialer must send its HELLO as soon as it is connected, without waiting for
- * its timer. */
+/* The dialer first finds nobody at the address. When somebody listens there, the dialer must send
+ * its HELLO as soon as it is connected, without waiting for its timer. */
 TEST(a_dialer_that_found_nobody_asks_once_connected)
 {
 	struct two t;
