@@ -118,6 +118,16 @@ TEST(a_client_chooses_the_format)
 	assert_non_null(strstr(answer, "application/openmetrics-text; version=1.0.0"));
 	ask_raw(s, "HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n", answer);
 	assert_non_null(strstr(answer, "text/plain; version=0.0.4"));
+	ask_raw(s, /* the weight 0 refuses a format (RFC 9110, 12.4.2) */
+		"HEAD /metrics HTTP/1.1\r\nHost: x\r\nAccept: */*, "
+		"application/openmetrics-text; version=1.0.0; q=0\r\n\r\n",
+		answer);
+	assert_non_null(strstr(answer, "text/plain; version=0.0.4"));
+	ask_raw(s,
+		"HEAD /metrics HTTP/1.1\r\nHost: x\r\nAccept: text/plain;q=0, "
+		"application/openmetrics-text;q=0.1\r\n\r\n",
+		answer);
+	assert_non_null(strstr(answer, "application/openmetrics-text; version=1.0.0"));
 	server_close(s);
 }
 
