@@ -112,7 +112,7 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_PUT_ORDER] = "INSERT INTO counted VALUES(?,?,?,?)",
 	[DB_PUT_REDUCTION] = "INSERT INTO reduction VALUES(?,?,?)",
 	[DB_LAST_COMMIT] = "SELECT max(iteration) FROM commits",
-	[DB_LAST_SCRIPTED] = "SELECT max(iteration) FROM command WHERE who = 'script'",
+	[DB_LAST_SCRIPTED] = "SELECT max(iteration) FROM command WHERE who = '" STORE_SCRIPT "'",
 	[DB_VISITED] = "SELECT count(*) FROM commits WHERE path_length > ? OR stack_from <> 0",
 	[DB_GET_COMMIT] = "SELECT * FROM commits WHERE iteration = ?",
 	[DB_GET_COMMITS] = "SELECT * FROM commits WHERE iteration BETWEEN ? AND ?"
