@@ -27,7 +27,7 @@
 #include "wire/names.h"
 #include "wire/node_fields.h"
 
-#define MSG_VERSION 20
+#define MSG_VERSION 21
 #define MSG_TENSOR_MOST ((size_t)1 << 30) /* limit of the bytes of a message with a tensor */
 enum {
 	MSG_NODES = 1000,        /* largest number of nodes in a cluster */
@@ -693,6 +693,13 @@ struct msg_see_run {
 	int64_t first_us, last_us;      /* replay: first and last time of the recorded run */
 };
 
+/* The newest checkpoint, if it failed. */
+struct checkpoint_failure {
+	uint64_t iteration; /* iteration of the failed checkpoint; 0: no failure */
+	int32_t node;       /* node that could not save its stage; -1: none is known */
+	char why[112];
+};
+
 struct msg_see_status {
 	uint8_t phase;        /* enum run_phase */
 	/* 1: the run is paused, or will be after this iteration, by the operator's order. */
@@ -731,6 +738,8 @@ struct msg_see_status {
 	 * stages. parts 0: unknown. */
 	uint32_t part, parts;
 	float left_s; /* time until the step ends; 0: unknown */
+	uint64_t checkpoint; /* iteration of the newest complete checkpoint; 0: none */
+	struct checkpoint_failure checkpoint_failure;
 };
 
 struct msg_see_node {

@@ -103,6 +103,9 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	ours = !*s->plan.see.algorithm || strcmp(s->plan.see.algorithm, "best") == 0;
 	chips_add(&c, ours ? 3 : 7, ours ? STYLE_FAINT : STYLE_WARNING, "plan %llu %s",
 		  (unsigned long long)t->epoch, s->plan.see.algorithm);
+	if (t->checkpoint_failure.iteration > 0)
+		chips_add(&c, 8, STYLE_WARNING, "no checkpoint since it%llu",
+			  (unsigned long long)t->checkpoint);
 	if (t->faults)
 		chips_add(&c, 6, STYLE_WARNING, "faults %u", t->faults);
 	add_lease(&c, s, u);
