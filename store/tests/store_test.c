@@ -95,6 +95,30 @@ FOLDER_TEST(a_path_that_is_too_long_is_named_as_the_cause)
 	assert_int_equal(errno, ENOENT);
 }
 
+/* SQLite would take such a relative path for a URI, and open another file. */
+FOLDER_TEST(a_path_may_look_like_a_uri)
+{
+	static const char *const names[] = { "file:a?mode=memory", "file:b#c%20d", "//e" };
+	struct folder *f = *state;
+	char here[512], path[512];
+	struct error err = { "" };
+
+	assert_non_null(getcwd(here, sizeof(here)));
+	assert_int_equal(chdir(f->path), 0);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct store *s = NULL;
+
+		snprintf(path, sizeof(path), "%s%s", names[i][0] == '/' ? f->path : "", names[i]);
+		assert_int_equal(store_create(&s, path, &a_run, &err), 0);
+		store_close(s);
+		assert_int_equal(store_open(&s, path, &err), 0);
+		store_close(s);
+		strcat(path, "/run.db");
+		assert_int_equal(access(path, F_OK), 0);
+	}
+	assert_int_equal(chdir(here), 0);
+}
+
 FOLDER_TEST(the_corpus_hash_is_recorded_once)
 {
 	struct folder *f = *state;
