@@ -319,7 +319,10 @@ static int open_socket(struct server *s, const char *address, struct error *err)
 	rc = getaddrinfo(host, port, &hints, &found);
 	if (rc != 0)
 		return error_set(err, -EINVAL, "%s: %s", address, gai_strerror(rc));
-	fd = listen_on(found);
+	/* A name may have addresses that this machine does not have, for example its public one */
+	fd = -EADDRNOTAVAIL;
+	for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next)
+		fd = listen_on(at);
 	freeaddrinfo(found);
 	if (fd < 0)
 		return error_set(err, fd, "%s: %s", address, strerror(-fd));
