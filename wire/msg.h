@@ -697,7 +697,7 @@ struct msg_see_run {
 struct checkpoint_failure {
 	uint64_t iteration; /* iteration of the failed checkpoint; 0: no failure */
 	int32_t node;       /* node that could not save its stage; -1: none is known */
-	char why[112];
+	char why[192];
 };
 
 struct msg_see_status {

@@ -13,7 +13,7 @@
 
 static const char report_format[] = "skippipe.status/1";
 
-enum { NODES_SHOWN = 8, LINE = 256 };
+enum { NODES_SHOWN = 8, LINE = 320 };
 
 /* ---- JSON ---- */
 

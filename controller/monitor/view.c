@@ -106,7 +106,7 @@ static void judge_checkpoint(struct verdict *d, const struct view *v)
 {
 	const struct msg_see_status *s = &v->status;
 	const struct checkpoint_failure *f = &s->checkpoint_failure;
-	char text[256];
+	char text[320];
 	int n;
 
 	if (f->iteration == 0)

@@ -589,8 +589,9 @@ FIXTURE_TEST(a_checkpoint_that_nobody_can_write_fails)
 {
 	struct controller *c = committed(state);
 	const struct checkpoint_failure *f = &c->backups.saving.failure;
-	struct msg_saved r = { .iteration = COMMITTED, .stage = 1, .text = "disk full" };
+	struct msg_saved r = { .iteration = COMMITTED, .stage = 1 };
 
+	snprintf(r.text, sizeof(r.text), "%0120d: disk full", 0); /* a long path and the cause */
 	c->backups.saving.iteration = COMMITTED;
 	for (int node = DATA; node < DATA + 2; node++) {
 		c->members.list[node].checkpoint.saving = COMMITTED;
@@ -601,7 +602,8 @@ FIXTURE_TEST(a_checkpoint_that_nobody_can_write_fails)
 	checkpoint_saved(&c->backups, &c->members.list[DATA + 1], &r);
 	assert_int_equal(f->iteration, COMMITTED);
 	assert_int_equal(f->node, DATA + 1);
-	assert_non_null(strstr(f->why, "did not save S1: disk full"));
+	assert_non_null(strstr(f->why, " did not save S1: 00"));
+	assert_non_null(strstr(f->why, ": disk full"));
 	c->run.committed++;
 	c->run.options.checkpoint_every = 1;
 	checkpoint_when_due(&c->backups);

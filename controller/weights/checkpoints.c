@@ -190,7 +190,7 @@ static void finish_checkpoint(struct backups *backups, bool written)
 static void take_failure(struct backups *backups, const struct member *m, const struct msg_saved *r)
 {
 	const struct checkpointing *s = &backups->saving;
-	char why[112];
+	char why[192];
 
 	note(backups->run, NOTE_WARNING, m->id, 0, "n%02u did not save S%u of it%llu: %.110s",
 	     m->id, r->stage, (unsigned long long)r->iteration, r->text);
@@ -204,7 +204,7 @@ static void take_failure(struct backups *backups, const struct member *m, const 
 		    o->checkpoint.saving_stage == r->stage)
 			return;
 	}
-	snprintf(why, sizeof(why), "n%02u did not save S%u: %.80s", m->id, r->stage, r->text);
+	snprintf(why, sizeof(why), "n%02u did not save S%u: %.160s", m->id, r->stage, r->text);
 	report_failure(backups, m->id, why);
 }
 
