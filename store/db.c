@@ -112,7 +112,7 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_PUT_ORDER] = "INSERT INTO counted VALUES(?,?,?,?)",
 	[DB_PUT_REDUCTION] = "INSERT INTO reduction VALUES(?,?,?)",
 	[DB_LAST_COMMIT] = "SELECT max(iteration) FROM commits",
-	[DB_LAST_SCRIPTED] = "SELECT max(iteration) FROM command WHERE who = 'script'",
+	[DB_LAST_SCRIPTED] = "SELECT max(iteration) FROM command WHERE who = '" STORE_SCRIPT "'",
 	[DB_VISITED] = "SELECT count(*) FROM commits WHERE path_length > ? OR stack_from <> 0",
 	[DB_GET_COMMIT] = "SELECT * FROM commits WHERE iteration = ?",
 	[DB_GET_COMMITS] = "SELECT * FROM commits WHERE iteration BETWEEN ? AND ?"
@@ -220,7 +220,15 @@ int db_error(struct store *s, int result, struct error *err)
 		return error_set(err, -EINVAL, "%s: is not a run of skippipe: %s", s->path, cause);
 	case SQLITE_CORRUPT:
 		return error_set(err, -EBADMSG, "%s: is damaged: %s", s->path, cause);
-	case SQLITE_BUSY: case SQLITE_LOCKED:
+	case SQLITE_BUSY: case SQLITE_LOCKED: case SQLITE_PROTOCOL:
+		/* If the file system cannot lock files, SQLite gives these results too */
+		if (errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP)
+			return error_set(err, -EIO,
+					 "%s: its file system locks no files: %s; take a folder on "
+					 "a local disk",
+					 s->path, strerror(errno));
+		if ((result & 0xff) == SQLITE_PROTOCOL)
+			break;
 		return error_set(err, -EBUSY, "%s: another program has locked it: %s", s->path,
 				 cause);
 	case SQLITE_NOMEM:

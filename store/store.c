@@ -64,11 +64,13 @@ void store_close(struct store *s)
 	free(s);
 }
 
+/* SQLite may take a path that begins with "file:" for a URI, and would then read only a part of it
+ * as the path. The prefix "./" prevents this. */
 static struct store *store_new(const char *folder)
 {
 	struct store *s = alloc_new(sizeof(*s));
 
-	s->path = alloc_format("%s/run.db", folder);
+	s->path = alloc_format("%s%s/run.db", strncmp(folder, "file:", 5) == 0 ? "./" : "", folder);
 	s->reserve_path = alloc_format("%s/run.reserve", folder);
 	s->lock = -1;
 	s->thinned_to = UINT64_MAX;

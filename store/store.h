@@ -211,12 +211,15 @@ struct store_fault {
 	int64_t ended_wall_us; /* when the failure ended; 0: it is still active */
 };
 
+/* `who` of an act of --at. No console can have this name, because no name begins with '-'. */
+#define STORE_SCRIPT "--at"
+
 /* An operator's command. It is written again under the same id when its outcome is known. */
 struct store_command {
 	uint64_t id;
 	uint64_t iteration; /* first iteration on which the command has an effect */
 	int64_t wall_us;
-	const char *who; /* name of the console from which the operator gave the command */
+	const char *who; /* name of the operator's console; STORE_SCRIPT: the command is of --at */
 	const char *verb;
 	int32_t node, peer; /* the node; for a link, its other end too; -1: none */
 	int64_t value;
@@ -407,8 +410,8 @@ int store_set(struct store *s, const char *key, const char *value, struct error 
 
 /* Sets *iteration to the last committed iteration; 0: none yet. */
 int store_last_commit(struct store *s, uint64_t *iteration, struct error *err);
-/* Sets *iteration to the newest iteration at which the record has a scripted command (the
- * controller's option --at); 0: none. */
+/* Sets *iteration to the newest iteration for which the record has an act of --at (STORE_SCRIPT);
+ * 0: none. */
 int store_last_scripted(struct store *s, uint64_t *iteration, struct error *err);
 /* Sets *visited to true if any committed iteration had paths longer than path_length, or stages
  * that took the weights of other stages (stack_from). */

@@ -26,7 +26,7 @@ end_demo() {
 
 run_demo whole
 end_demo whole
-grep -q 'finish 30 (script): the rate falls from it10 to it39; the run ends' "$run/log/controller.log" || die "no receipt"
+grep -q 'finish 30 (--at): the rate falls from it10 to it39; the run ends' "$run/log/controller.log" || die "no receipt"
 grep -q 'the learning rate falls from it10, and the run ends with it39' "$run/log/controller.log" || die "no mark"
 rates=$(grep '"event":"commit"' "$events" | sed 's/.*"n":\([0-9]*\),.*"lr":\([0-9.e-]*\).*/\1 \2/' |
 	awk '$1 == 9 || $1 == 10 || $1 == 24 || $1 == 39 { printf "%.2f ", 1000 * $2 }')

@@ -28,7 +28,7 @@ scrape() { # scrape PATH: prints the answer to an HTTP request; bash opens the c
 	exec 3>&-
 }
 
-"$bin/skippipe" demo --headless --format jsonl --agents 6 --stages 2,2,2 --skip 0/3 --time-scale 0 --run-dir "$run" \
+"$bin/skippipe" demo --headless --format jsonl --agents 6 --stages 2,2,2 --skip 0/3 --time-scale 0 --run-dir "$run" --checkpoint-every 2 \
 	--metrics 0 --on-alert 'echo "$SKIPPIPE_ALERT_NODE $SKIPPIPE_ALERT_TEXT" >>"$SKIPPIPE_ALERT_RUN_DIR/heard"' \
 	>"$dir/events" 2>"$dir/demo.err" &
 demo=$!
@@ -47,6 +47,17 @@ for i in 0 1 2 3 4 5; do
 	grep -q "^skippipe_node_resident_memory_bytes{node=\"n0$i\"} [1-9]" "$dir/metrics" || die "n0$i has no memory"
 done
 scrape /healthz | grep -q '^ok' || die "not healthy"
+
+# No node can write a checkpoint while a file has the folder's name. Training continues, but the run is not healthy.
+mv "$run/checkpoints" "$dir/saved"
+touch "$run/checkpoints"
+until_status 1 'the checkpoint of it[0-9]* failed: n0[0-9] did not save S[0-9]' "$address"
+until_status 1 'the checkpoint of it[0-9]* failed: n0[0-9] did not save S[0-9]' "$run"
+scrape /metrics | grep -q '^skippipe_checkpoint_failed{node="n0[0-9]"} 1' || die "the metrics show no failed checkpoint"
+rm "$run/checkpoints"
+mv "$dir/saved" "$run/checkpoints"
+until_status 0 '^skippipe: healthy' "$address"
+until_status 0 '^checkpoint  of iteration [1-9]' "$run"
 
 kill -KILL "$(agent_pid "$run" 4)" || die "no agent to kill"
 until_status 1 '1 node is dead: n04' "$address"

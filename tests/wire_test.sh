@@ -31,7 +31,7 @@ check_verify "$run" 8
 grep '"event":"iteration"' "$events" >"$dir/iterations"
 formats() { sed -n 's/.*"wire":"\([a-z0-9]*\)","sum_wire":"\([a-z0-9]*\)".*/\1 \2/p' "$dir/iterations" | uniq | tr '\n' ','; }
 [ "$(formats)" = "q6 q6,q6 q4,fp32 q4," ] || die "formats: $(formats)"
-grep -q 'sum-wire q6 -> q4 (script)' "$run/log/controller.log" || die "the journal has no change of sums"
+grep -q 'sum-wire q6 -> q4 (--at)' "$run/log/controller.log" || die "the journal has no change of sums"
 [ "$(field committed <"$dir/verify.json")" = 16 ] || die "$(field committed <"$dir/verify.json") commits"
 check_gone "$run"
 

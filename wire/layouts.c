@@ -508,6 +508,10 @@ static const struct field msg_see_status_fields[] = {
 	N(U32, msg_see_status, part),
 	N(U32, msg_see_status, parts),
 	N(F32, msg_see_status, left_s),
+	N(U64, msg_see_status, checkpoint),
+	N(U64, msg_see_status, checkpoint_failure.iteration),
+	N(U32, msg_see_status, checkpoint_failure.node),
+	TXT(msg_see_status, checkpoint_failure.why),
 };
 LAYOUT(msg_see_status);
 

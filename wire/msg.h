@@ -697,6 +697,13 @@ struct msg_see_run {
 	int64_t first_us, last_us;      /* replay: first and last time of the recorded run */
 };
 
+/* The newest checkpoint, if it failed. */
+struct checkpoint_failure {
+	uint64_t iteration; /* iteration of the failed checkpoint; 0: no failure */
+	int32_t node;       /* node that could not save its stage; -1: none is known */
+	char why[192];
+};
+
 struct msg_see_status {
 	uint8_t phase;        /* enum run_phase */
 	/* 1: the run is paused, or will be after this iteration, by the operator's order. */
@@ -735,6 +742,8 @@ struct msg_see_status {
 	 * stages. parts 0: unknown. */
 	uint32_t part, parts;
 	float left_s; /* time until the step ends; 0: unknown */
+	uint64_t checkpoint; /* iteration of the newest complete checkpoint; 0: none */
+	struct checkpoint_failure checkpoint_failure;
 };
 
 struct msg_see_node {

@@ -11,10 +11,13 @@
  * continue the run beside this controller. */
 #include "controller/joining/resume.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "controller/iteration/plan_message.h"
 #include "controller/members/member.h"
 #include "controller/members/saved_state.h"
@@ -132,6 +135,59 @@ static int load_newest(struct run *run, struct error *err)
 	return rc;
 }
 
+static int take_last(void *context, const struct store_restore *r)
+{
+	uint64_t *last = context;
+
+	if (r->last > *last)
+		*last = r->last;
+	return 0;
+}
+
+/* Returns the highest number with which a name in a subfolder of the run begins; 0: none. inside:
+ * counts only the names of folders that contain this file; "": counts every name. */
+static uint64_t highest_number(const struct run *run, const char *subfolder, const char *inside)
+{
+	char path[PATH_MAX];
+	uint64_t highest = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "%s/%s", run->options.run_dir, subfolder);
+	d = opendir(path);
+	for (struct dirent *e; d && (e = readdir(d));) {
+		char folder[2 * PATH_MAX];
+		uint64_t number = strtoull(e->d_name, NULL, 10);
+
+		snprintf(folder, sizeof(folder), "%s/%s", path, e->d_name);
+		if (number > highest && (!*inside || file_exists(folder, inside)))
+			highest = number;
+	}
+	if (d)
+		closedir(d);
+	return highest;
+}
+
+/* Warns if the record is older than files that the controller writes after its rows. The newest
+ * rows are in run.db-wal until the controller ends. If somebody deletes this file, or copies the
+ * record without it, the rows are lost, and SQLite reports no error. */
+static void warn_of_lost_rows(struct run *run)
+{
+	uint64_t last = run->committed; /* a return to an older checkpoint deletes rows, too */
+	uint64_t plan = highest_number(run, "plans", ""),
+		 checkpoint = highest_number(run, "checkpoints", "manifest.json");
+
+	store_each_restore(run->record.store, take_last, &last, NULL);
+	if (plan <= run->epoch && checkpoint <= last)
+		return;
+	note(run, NOTE_ALERT, -1, 0,
+	     "%.80s/run.db has lost its newest rows: it ends at it%llu and plan %llu, but the "
+	     "folder has %s %llu. Was run.db-wal deleted, or not copied?",
+	     run->options.run_dir, (unsigned long long)run->committed,
+	     (unsigned long long)run->epoch,
+	     checkpoint > last ? "a checkpoint of iteration" : "plan",
+	     (unsigned long long)(checkpoint > last ? checkpoint : plan));
+}
+
 /* Marks the nodes whose gradients are in the last commit. The resumed run waits for these nodes
  * before it starts. */
 static int load_awaited(struct members *members, struct error *err)
@@ -196,8 +252,10 @@ int resume_begin(struct backups *backups, struct error *err)
 		return rc;
 	rc = resume_load(members, &formats, err);
 	if (rc == -ENOENT) { /* the earlier controller died before it assigned any stage */
+		rc = load_newest(run, err);
+		warn_of_lost_rows(run);
 		note(run, NOTE_EVENT, -1, 0, "the run had not started: it starts now");
-		return 0;
+		return rc;
 	}
 	if (rc == 0)
 		formats_apply(members, &formats);
@@ -223,6 +281,7 @@ int resume_begin(struct backups *backups, struct error *err)
 				 run->options.run_dir, (unsigned long long)generation);
 	members->assignments = generation << 32;
 	run->faults.first = run->first_attempt;
+	warn_of_lost_rows(run);
 	note(run, NOTE_EVENT, -1, 0, "the run was resumed after it%llu (controller %llu)",
 	     (unsigned long long)run->committed, (unsigned long long)generation + 1);
 	if (run->wanted.pause)

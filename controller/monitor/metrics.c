@@ -140,6 +140,20 @@ static void add_totals(struct exposition *e, const struct view *v)
 		    (double)t->rerun);
 }
 
+static void add_checkpoint(struct exposition *e, const struct msg_see_status *s)
+{
+	const struct checkpoint_failure *f = &s->checkpoint_failure;
+	char name[16] = "";
+
+	add_gauge(e, "skippipe_checkpoint_iteration",
+		  "Iteration of the newest complete checkpoint; 0: none.", (double)s->checkpoint);
+	if (f->iteration > 0 && f->node >= 0)
+		snprintf(name, sizeof(name), "n%02d", f->node);
+	exposition_family(e, METRIC_GAUGE, "skippipe_checkpoint_failed",
+			  "1 if the newest checkpoint failed. node: who could not write.");
+	exposition_add(e, f->iteration > 0, "node", name, NULL);
+}
+
 /* ---- the controller ---- */
 
 static void add_controller(struct exposition *e, const struct view *v)
@@ -372,6 +386,7 @@ char *metrics_text(const struct view *v, bool open_metrics, size_t *size)
 	add_last(&e, v);
 	add_prediction(&e, v);
 	add_totals(&e, v);
+	add_checkpoint(&e, &v->status);
 	add_controller(&e, v);
 	add_nodes(&e, v);
 	add_gpus(&e, v);

@@ -13,7 +13,7 @@
 
 static const char report_format[] = "skippipe.status/1";
 
-enum { NODES_SHOWN = 8, LINE = 256 };
+enum { NODES_SHOWN = 8, LINE = 320 };
 
 /* ---- JSON ---- */
 
@@ -88,6 +88,19 @@ static json_t *pack_states(const struct view *v)
 	return o;
 }
 
+static json_t *pack_checkpoint(const struct msg_see_status *s)
+{
+	const struct checkpoint_failure *f = &s->checkpoint_failure;
+	json_t *o = json_pack("{s:I}", "iteration", (json_int_t)s->checkpoint);
+
+	if (o && f->iteration > 0)
+		json_object_set_new(o, "failure",
+				    json_pack("{s:I, s:i, s:s}", "iteration",
+					      (json_int_t)f->iteration, "node", (int)f->node,
+					      "why", f->why));
+	return o;
+}
+
 static json_t *pack_alert(const struct view *v)
 {
 	const struct msg_see_note *a = &v->alert;
@@ -104,7 +117,7 @@ json_t *report_pack(const struct view *v)
 	enum view_health health = view_health(v, add_reason, reasons);
 
 	o = json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:I, s:i, s:i, s:f, s:I, s:I, s:f, s:o, s:o, "
-		      "s:o, s:o}",
+		      "s:o, s:o, s:o}",
 		      "format", report_format, "health", view_health_name(health), "reasons",
 		      reasons, "run", pack_run(v), "phase", phase_name(v->status.phase), "doing",
 		      v->status.doing, "committed", (json_int_t)v->status.committed, "path_length",
@@ -112,7 +125,7 @@ json_t *report_pack(const struct view *v)
 		      v->goodput, "resent", (json_int_t)v->status.resent, "refused",
 		      (json_int_t)v->status.refused, "at_s", (double)v->wall_us * 1e-6, "iteration",
 		      pack_last(v), "states", pack_states(v), "nodes", pack_nodes(v), "alert",
-		      pack_alert(v));
+		      pack_alert(v), "checkpoint", pack_checkpoint(&v->status));
 	if (o && v->has_validation)
 		json_object_set_new(o, "validation_loss", json_real((double)v->validation.loss));
 	return o;
@@ -237,6 +250,14 @@ static void print_iteration(FILE *to, const json_t *o)
 		number_at(i, "collisions"), number_at(i, "rerun"), number_at(o, "resent"));
 }
 
+static void print_checkpoint(FILE *to, const json_t *o)
+{
+	double iteration = number_at(json_object_get(o, "checkpoint"), "iteration");
+
+	if (iteration > 0)
+		fprintf(to, "checkpoint  of iteration %.0f\n", iteration);
+}
+
 static void print_states(FILE *to, const json_t *o)
 {
 	const char *state, *before = "nodes       ";
@@ -288,6 +309,7 @@ void report_print(FILE *to, const json_t *o)
 
 	print_head(to, o);
 	print_iteration(to, o);
+	print_checkpoint(to, o);
 	print_states(to, o);
 	print_missing(to, o);
 	if (!json_is_object(alert))

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -144,6 +145,35 @@ static enum MHD_Result answer_health(struct server *s, struct MHD_Connection *c)
 	return answer_text(c, MHD_HTTP_SERVICE_UNAVAILABLE, text);
 }
 
+/* Returns true unless the entry of an Accept header, such as "text/plain;q=0.5", has the weight 0,
+ * which refuses a format. */
+static bool is_accepted(const char *entry)
+{
+	for (const char *at = strchr(entry, ';'); at; at = strchr(at, ';')) {
+		at += 1 + strspn(at + 1, " \t");
+		if (strncasecmp(at, "q=", 2) == 0)
+			return strtod(at + 2, NULL) > 0;
+	}
+	return true;
+}
+
+/* Returns true if the Accept header asks for OpenMetrics. accept: may be NULL. */
+static bool wants_open_metrics(const char *accept)
+{
+	static const char format[] = "application/openmetrics-text";
+	char entry[128];
+	size_t n;
+
+	for (; accept && *accept; accept += n + (accept[n] == ',')) {
+		accept += strspn(accept, " \t");
+		n = strcspn(accept, ",");
+		snprintf(entry, sizeof(entry), "%.*s", (int)n, accept);
+		if (strncasecmp(entry, format, sizeof(format) - 1) == 0)
+			return is_accepted(entry);
+	}
+	return false;
+}
+
 /* Handles a request once its headers have arrived. A body is never read. */
 static enum MHD_Result answer(void *user, struct MHD_Connection *c, const char *path,
 			      const char *method, const char *version, const char *body,
@@ -167,9 +197,7 @@ static enum MHD_Result answer(void *user, struct MHD_Connection *c, const char *
 	accept = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
 	if (strcmp(path, "/metrics") == 0)
 		return answer_page(s, c,
-				   accept && strstr(accept, "application/openmetrics-text")
-					   ? PAGE_OPEN_METRICS
-					   : PAGE_METRICS);
+				   wants_open_metrics(accept) ? PAGE_OPEN_METRICS : PAGE_METRICS);
 	if (strcmp(path, "/status") == 0)
 		return answer_page(s, c, PAGE_STATUS);
 	return answer_text(c, MHD_HTTP_NOT_FOUND, "there are /metrics, /status and /healthz\n");
@@ -291,7 +319,10 @@ static int open_socket(struct server *s, const char *address, struct error *err)
 	rc = getaddrinfo(host, port, &hints, &found);
 	if (rc != 0)
 		return error_set(err, -EINVAL, "%s: %s", address, gai_strerror(rc));
-	fd = listen_on(found);
+	/* A name may have addresses that this machine does not have, for example its public one */
+	fd = -EADDRNOTAVAIL;
+	for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next)
+		fd = listen_on(at);
 	freeaddrinfo(found);
 	if (fd < 0)
 		return error_set(err, fd, "%s: %s", address, strerror(-fd));

@@ -68,7 +68,9 @@ static const struct options_table table_of_status = {
 	       "  0 healthy             the run trains with all of its nodes\n"
 	       "  1 degraded            the run has not begun, is paused or stalled, waits for the "
 	       "disk,\n"
-	       "                        lacks a node, or has an injected fault\n"
+	       "                        lacks a node, has an injected fault, or its newest "
+	       "checkpoint\n"
+	       "                        failed\n"
 	       "  2 stopped             the run has ended, or no controller runs\n"
 	       "  3 unreachable         nothing is known\n"
 	       "  4                     wrong usage\n",

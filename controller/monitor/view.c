@@ -101,13 +101,35 @@ static void judge_progress(struct verdict *d, const struct view *v)
 	give_reason(d, VIEW_DEGRADED, text);
 }
 
+/* Training continues without checkpoints. Therefore only this reason shows that they fail. */
+static void judge_checkpoint(struct verdict *d, const struct view *v)
+{
+	const struct msg_see_status *s = &v->status;
+	const struct checkpoint_failure *f = &s->checkpoint_failure;
+	char text[320];
+	int n;
+
+	if (f->iteration == 0)
+		return;
+	n = snprintf(text, sizeof(text), "the checkpoint of it%llu failed: %s; ",
+		     (unsigned long long)f->iteration, f->why);
+	if (s->checkpoint > 0)
+		snprintf(text + n, sizeof(text) - (size_t)n, "the newest is of it%llu",
+			 (unsigned long long)s->checkpoint);
+	else
+		snprintf(text + n, sizeof(text) - (size_t)n, "there is none");
+	give_reason(d, VIEW_DEGRADED, text);
+}
+
 enum view_health view_health(const struct view *v, void (*say)(void *context, const char *reason),
 			     void *context)
 {
 	struct verdict d = { VIEW_HEALTHY, say, context };
+	bool has_ended = judge_end(&d, v);
 	char text[64];
 
-	if (judge_end(&d, v))
+	judge_checkpoint(&d, v);
+	if (has_ended)
 		return d.health;
 	judge_phase(&d, v);
 	judge_progress(&d, v);

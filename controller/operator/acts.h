@@ -13,9 +13,9 @@ struct member;
 struct msg_command;
 struct outcome;
 
-/* One function for each row of the table in command.c. who: the name of the console, or "script".
- * Each function sets *o: status 0 and a text that says what happens, or a negative errno and the
- * reason for the refusal. */
+/* One function for each row of the table in command.c. who: the name of the console, or
+ * STORE_SCRIPT. Each function sets *o: status 0 and a text that says what happens, or a negative
+ * errno and the reason for the refusal. */
 void act_skip(struct operators *ops, const char *who, const struct msg_command *m,
 	      struct outcome *o);
 void act_fail(struct operators *ops, const char *who, const struct msg_command *m,

@@ -198,7 +198,7 @@ void command_scripted(struct operators *ops)
 		if (a->done || a->iteration > ops->run->committed + 1)
 			continue;
 		a->done = true;
-		give_command(ops, "script", &m, &o);
+		give_command(ops, STORE_SCRIPT, &m, &o);
 		record_scripted(ops->run, i, o.status, o.text);
 		if (o.status != 0)
 			note(ops->run, NOTE_WARNING, a->node, 0, "script: %s%s%s: %s", act_name(a),

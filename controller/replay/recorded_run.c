@@ -255,6 +255,7 @@ void recorded_run_free(struct recorded_run *r)
 	free(r->gpus.list);
 	free(r->devices.list);
 	free(r->phases.list);
+	free(r->checkpoints.list);
 	free(r->beliefs.list);
 	free(r->shifts);
 	free(r->happenings.list);

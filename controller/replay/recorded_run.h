@@ -27,8 +27,8 @@
 enum happening_kind {
 	HAPPENED_CONTROLLER,
 	HAPPENED_COMMIT, HAPPENED_BELIEF, HAPPENED_NODE, HAPPENED_GPU, HAPPENED_DEVICE,
-	HAPPENED_PLAN, HAPPENED_PHASE, HAPPENED_VALIDATION, HAPPENED_NOTE, HAPPENED_FAULT,
-	HAPPENED_HEAL
+	HAPPENED_PLAN, HAPPENED_PHASE, HAPPENED_CHECKPOINT, HAPPENED_VALIDATION, HAPPENED_NOTE,
+	HAPPENED_FAULT, HAPPENED_HEAL
 };
 
 struct happening {
@@ -81,6 +81,11 @@ struct recorded_device {
 	struct device_time spent;
 };
 
+struct recorded_checkpoint {
+	uint64_t complete;                 /* iteration of a complete checkpoint; 0: it failed */
+	struct checkpoint_failure failure; /* the failure; its iteration is 0 if there is none */
+};
+
 struct recorded_plan {
 	uint64_t epoch, iteration;
 	uint32_t path_length, skip_share;
@@ -114,6 +119,7 @@ struct recorded_run {
 	LIST(struct recorded_gpu) gpus;
 	LIST(struct recorded_device) devices;
 	LIST(struct recorded_phase) phases;
+	LIST(struct recorded_checkpoint) checkpoints;
 	LIST(struct recorded_belief) beliefs;
 	/* For each iteration: how much to add to the times of its tasks to get times on the
 	 * timeline */

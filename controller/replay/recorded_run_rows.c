@@ -162,6 +162,21 @@ static void add_phase(struct reading *g, enum run_phase phase, uint64_t iteratio
 	*LIST_ADD(&r->phases) = (struct recorded_phase){ phase, iteration };
 }
 
+static void take_checkpoint(struct reading *g, const struct store_moment *m, int64_t at_us)
+{
+	struct recorded_checkpoint *c;
+
+	add_happening(g->r, at_us, HAPPENED_CHECKPOINT, g->r->checkpoints.n);
+	c = LIST_ADD(&g->r->checkpoints);
+	*c = (struct recorded_checkpoint){ .failure = { .node = m->node } };
+	if (strcmp(m->word, "failed") != 0) {
+		c->complete = (uint64_t)m->value;
+		return;
+	}
+	c->failure.iteration = (uint64_t)m->value;
+	snprintf(c->failure.why, sizeof(c->failure.why), "%s", m->text);
+}
+
 /* Ignores the moment of a plan that is newer than the plans that were read. */
 static void take_plan_moment(struct reading *g, const struct store_moment *m, int64_t at_us)
 {
@@ -223,6 +238,8 @@ static int see_moment(void *context, const struct store_moment *m)
 		take_commit_moment(g, m, at_us);
 	else if (strcmp(m->kind, "phase") == 0 && phase >= 0)
 		add_phase(g, (enum run_phase)phase, m->iteration, at_us);
+	else if (strcmp(m->kind, "checkpoint") == 0)
+		take_checkpoint(g, m, at_us);
 	return 0;
 }
 

@@ -62,6 +62,8 @@ static void rewind_all(struct replay *r)
 	r->part = 0;
 	r->started_us = 0;
 	r->plan = NOBODY;
+	r->checkpoint = 0;
+	r->checkpoint_failure = (struct checkpoint_failure){ .node = -1 };
 	r->cursor_us = r->rec->first_us;
 	memset(r->active, 0, r->rec->faults.n * sizeof(*r->active));
 	forget_nodes(r);
@@ -81,6 +83,7 @@ static void fold_controller(struct replay *r, size_t part)
 	if (part != r->part)
 		r->plan = NOBODY;
 	r->part = part;
+	r->checkpoint_failure = (struct checkpoint_failure){ .node = -1 };
 	forget_nodes(r);
 	forget_tasks(r);
 }
@@ -122,6 +125,13 @@ static void fold_belief(struct replay *r, const struct recorded_belief *b)
 	s->loss_s = b->loss_s;
 }
 
+static void fold_checkpoint(struct replay *r, const struct recorded_checkpoint *c)
+{
+	if (c->complete)
+		r->checkpoint = c->complete;
+	r->checkpoint_failure = c->failure;
+}
+
 /* Applies a happening to the state. */
 static void fold_happening(struct replay *r, const struct happening *h)
 {
@@ -153,6 +163,9 @@ static void fold_happening(struct replay *r, const struct happening *h)
 		break;
 	case HAPPENED_PHASE:
 		fold_phase(r, h);
+		break;
+	case HAPPENED_CHECKPOINT:
+		fold_checkpoint(r, &r->rec->checkpoints.list[h->index]);
 		break;
 	case HAPPENED_VALIDATION:
 		r->n_validations = h->index + 1;

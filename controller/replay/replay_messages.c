@@ -263,6 +263,8 @@ void replay_status(const struct replay *r, replay_emit emit, void *context)
 		.dropped = r->dropped,
 		.wire = (uint8_t)formats.wire,
 		.sum_wire = (uint8_t)formats.sum_wire,
+		.checkpoint = r->checkpoint,
+		.checkpoint_failure = r->checkpoint_failure,
 	};
 	for (size_t i = 0; i < rec->faults.n; i++)
 		m.u.see_status.faults += r->active[i];
@@ -327,7 +329,7 @@ int replay_tell(struct replay *r, const struct happening *h, replay_emit emit, v
 	case HAPPENED_HEAL:
 		emit_fault(r, h->index, emit, context);
 		break;
-	case HAPPENED_PHASE:
+	case HAPPENED_PHASE: case HAPPENED_CHECKPOINT:
 		break; /* a phase has no message of its own: the next status reports it */
 	case HAPPENED_CONTROLLER:
 		break; /* a console gets a snapshot instead (replay_next) */

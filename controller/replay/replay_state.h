@@ -51,6 +51,8 @@ struct replay {
 	uint64_t iteration, committed;
 	int64_t started_us;      /* start of the current iteration */
 	int64_t plan;            /* index of the plan in force; NOBODY: none yet */
+	uint64_t checkpoint;       /* iteration of the newest complete checkpoint; 0: none */
+	struct checkpoint_failure checkpoint_failure;
 	struct cursor_node *nodes; /* array of n_nodes */
 	bool *active;              /* array of n_faults: the fault is active at the cursor */
 

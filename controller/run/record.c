@@ -141,6 +141,19 @@ void record_disk(struct run *run)
 			       "iteration", (json_int_t)run->committed));
 }
 
+void record_checkpoint(struct run *run, uint64_t iteration,
+		       const struct checkpoint_failure *failure)
+{
+	struct store_moment m = { .kind = "checkpoint",
+				  .node = failure ? failure->node : -1,
+				  .stage = -1,
+				  .value = (int64_t)iteration,
+				  .word = failure ? "failed" : "complete",
+				  .text = failure ? failure->why : "" };
+
+	record_moment(run, &m);
+}
+
 void record_recovery(struct run *run, const char *step, int node, int64_t value, int64_t at_us)
 {
 	struct store_moment m = {

@@ -13,6 +13,7 @@
 enum { KEPT_CURVE = 4096 };
 
 struct error;
+struct checkpoint_failure;
 struct fault;
 struct json_t;
 struct msg_see_iteration;
@@ -60,6 +61,9 @@ void record_compute(struct run *run, uint16_t node);
 void record_link(struct run *run, uint16_t from, uint16_t to);
 /* Records that the disk has become full or the record locked, or that this has ended. */
 void record_disk(struct run *run);
+/* Records a complete checkpoint (failure NULL) or a failed one. */
+void record_checkpoint(struct run *run, uint64_t iteration,
+		       const struct checkpoint_failure *failure);
 /* Records a step of the recovery after a death. "rerun": value is the number of microbatches that
  * are restarted. "planned": value is the microseconds of planning. "started": value is the first
  * restarted microbatch that started, and at_us is when it started. */

@@ -582,3 +582,40 @@ FIXTURE_TEST(only_a_node_with_the_order_can_save)
 	saves(c, 3, 0, COMMITTED); /* node 3 has already answered its order to save */
 	assert_int_equal(c->backups.saving.n_saved, 1);
 }
+
+/* A checkpoint fails once no replica is left that could still save the stage. The failure stays
+ * known until a checkpoint is complete, so that it can be seen between the checkpoints. */
+FIXTURE_TEST(a_checkpoint_that_nobody_can_write_fails)
+{
+	struct controller *c = committed(state);
+	const struct checkpoint_failure *f = &c->backups.saving.failure;
+	struct msg_saved r = { .iteration = COMMITTED, .stage = 1 };
+
+	snprintf(r.text, sizeof(r.text), "%0120d: disk full", 0); /* a long path and the cause */
+	c->backups.saving.iteration = COMMITTED;
+	for (int node = DATA; node < DATA + 2; node++) {
+		c->members.list[node].checkpoint.saving = COMMITTED;
+		c->members.list[node].checkpoint.saving_stage = 1;
+	}
+	checkpoint_saved(&c->backups, &c->members.list[DATA], &r);
+	assert_int_equal(f->iteration, 0);
+	checkpoint_saved(&c->backups, &c->members.list[DATA + 1], &r);
+	assert_int_equal(f->iteration, COMMITTED);
+	assert_int_equal(f->node, DATA + 1);
+	assert_non_null(strstr(f->why, " did not save S1: 00"));
+	assert_non_null(strstr(f->why, ": disk full"));
+	c->run.committed++;
+	c->run.options.checkpoint_every = 1;
+	checkpoint_when_due(&c->backups);
+	assert_int_equal(f->iteration, COMMITTED);
+	c->backups.saving.iteration = COMMITTED + 1;
+	for (int stage = 0; stage < NODES / DATA; stage++) {
+		struct member *m = &c->members.list[stage * DATA];
+
+		m->checkpoint.saving = COMMITTED + 1;
+		m->checkpoint.saving_stage = (uint8_t)stage;
+		saves(c, stage * DATA, (uint8_t)stage, COMMITTED + 1);
+	}
+	assert_int_equal(c->backups.saving.last, COMMITTED + 1);
+	assert_int_equal(f->iteration, 0);
+}

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/tests/test.h"
+#include "controller/monitor/report.h"
 #include "controller/tests/views.h"
 
 enum { SERIES = 4096, NAME = 128 };
@@ -205,6 +206,37 @@ TEST(values_have_base_units_and_texts_are_escaped)
 	expect_line(text, "skippipe_gpu_power_watts{node=\"n03\"} 350.5");
 	expect_line(text, "skippipe_gpu_throttled{node=\"n03\",reason=\"heat\"} 1");
 	free(text);
+	view_fini(&v);
+}
+
+/* Training continues without checkpoints, so only these figures show that writing fails. */
+TEST(a_failed_checkpoint_is_shown)
+{
+	struct view v;
+	size_t size;
+	char *text;
+
+	views_fill(&v);
+	v.nodes[2].state = NODE_LIVE;
+	v.status.checkpoint = 20;
+	assert_int_equal(view_health(&v, NULL, NULL), VIEW_HEALTHY);
+	text = metrics_text(&v, false, &size);
+	expect_line(text, "skippipe_checkpoint_iteration 20");
+	expect_line(text, "skippipe_checkpoint_failed{node=\"\"} 0");
+	free(text);
+	v.status.checkpoint_failure = (struct checkpoint_failure){ 40, 3, "n03: no space" };
+	assert_int_equal(view_health(&v, NULL, NULL), VIEW_DEGRADED);
+	text = metrics_text(&v, false, &size);
+	expect_line(text, "skippipe_checkpoint_failed{node=\"n03\"} 1");
+	expect_line(text, "skippipe_healthy 0");
+	free(text);
+	text = report_text(&v, &size);
+	assert_non_null(
+		strstr(text, "checkpoint of it40 failed: n03: no space; the newest is of it20"));
+	assert_non_null(strstr(text, "\"failure\":{\"iteration\":40,\"node\":3,"));
+	free(text);
+	v.status.phase = PHASE_FINISHED;
+	assert_int_equal(view_health(&v, NULL, NULL), VIEW_STOPPED);
 	view_fini(&v);
 }
 

@@ -230,6 +230,7 @@ void recorded_iteration(struct store *s, uint64_t k, const struct recorded_optio
 		assert_int_equal(store_validation(s, &v, NULL), 0);
 	} else if (k == 2) {
 		moment(s, o, 2, 3200, "phase", "computing", -1, -1, 0);
+		moment(s, o, 2, 3205, "checkpoint", "complete", -1, -1, 1);
 		if (!o->without_moments) {
 			recorded_gpu(s, 3250, 1, "{\"utilisation\":97,\"temperature_c\":88,"
 						 "\"throttling\":\"heat\"}");
@@ -249,6 +250,7 @@ void recorded_iteration(struct store *s, uint64_t k, const struct recorded_optio
 		correct(s, o, 4450);
 		moment(s, o, 3, 4500, "plan", "", -1, -1, 2);
 		moment(s, o, 3, 4500, "phase", "computing", -1, -1, 0);
+		moment(s, o, 3, 4510, "checkpoint", "failed", 1, -1, 2);
 		assert_int_equal(store_fault(s, &f, NULL), 0);
 		moment(s, o, 3, 4700, "node", "live", 3, o->recut ? 2 : 1, 0);
 		put_commit(s, o, 3, 5500);

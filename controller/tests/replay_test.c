@@ -88,6 +88,27 @@ TEST(the_status_describes_the_moment)
 	replayed_end(&g);
 }
 
+/* The status shows the newest complete checkpoint, and a failed one after it. */
+TEST(checkpoints_are_replayed)
+{
+	static const struct {
+		int64_t ms;
+		uint64_t complete, failed;
+	} moments[] = { { 3150, 0, 0 }, { 3210, 1, 0 }, { 4520, 1, 2 }, { 4505, 1, 0 } };
+	struct replayed g;
+
+	replayed_begin(&g, NULL);
+	for (size_t i = 0; i < sizeof(moments) / sizeof(moments[0]); i++) {
+		struct seen *s = replayed_at(g.replay, moments[i].ms);
+
+		assert_int_equal(s->status.checkpoint, moments[i].complete);
+		assert_int_equal(s->status.checkpoint_failure.iteration, moments[i].failed);
+		assert_int_equal(s->status.checkpoint_failure.node, moments[i].failed ? 1 : -1);
+		free(s);
+	}
+	replayed_end(&g);
+}
+
 TEST(numbers_come_from_the_rows)
 {
 	struct replayed g;

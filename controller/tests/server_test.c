@@ -2,7 +2,9 @@
  * and clients that send nonsense. The test takes the part of the controller's loop. */
 #include "controller/monitor/server.h"
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +19,39 @@
 #include "controller/tests/views.h"
 
 enum { MOST = 1 << 20, ANSWER = 4096, SILENT = 16 };
+
+/* The system's resolver, except that the name "two" has two addresses. The first one belongs to no
+ * machine (RFC 5737). */
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		struct addrinfo **out)
+{
+	int (*resolve)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+	struct addrinfo *first = NULL;
+	bool is_two = host && strcmp(host, "two") == 0;
+	int rc;
+
+	*(void **)&resolve = dlsym(RTLD_NEXT, "getaddrinfo");
+	rc = is_two ? resolve("192.0.2.1", port, hints, &first) : 0;
+	if (rc == 0)
+		rc = resolve(is_two ? "127.0.0.1" : host, port, hints, out);
+	if (rc != 0 || !is_two)
+		return rc;
+	first->ai_next = *out;
+	*out = first;
+	return 0;
+}
+
+TEST(a_name_may_have_an_address_of_another_machine)
+{
+	struct server *s = NULL;
+	struct error err = { "" };
+
+	assert_int_equal(server_open(&s, "two:0", &err), 0);
+	assert_int_equal(strncmp(server_address(s), "127.0.0.1:", 10), 0);
+	server_close(s);
+	assert_int_equal(server_open(&s, "192.0.2.1:0", &err), -EADDRNOTAVAIL);
+	assert_non_null(strstr(err.text, "192.0.2.1:0: "));
+}
 
 static struct server *begin(bool has_view)
 {
@@ -118,6 +153,16 @@ TEST(a_client_chooses_the_format)
 	assert_non_null(strstr(answer, "application/openmetrics-text; version=1.0.0"));
 	ask_raw(s, "HEAD /metrics HTTP/1.1\r\nHost: x\r\n\r\n", answer);
 	assert_non_null(strstr(answer, "text/plain; version=0.0.4"));
+	ask_raw(s, /* the weight 0 refuses a format (RFC 9110, 12.4.2) */
+		"HEAD /metrics HTTP/1.1\r\nHost: x\r\nAccept: */*, "
+		"application/openmetrics-text; version=1.0.0; q=0\r\n\r\n",
+		answer);
+	assert_non_null(strstr(answer, "text/plain; version=0.0.4"));
+	ask_raw(s,
+		"HEAD /metrics HTTP/1.1\r\nHost: x\r\nAccept: text/plain;q=0, "
+		"application/openmetrics-text;q=0.1\r\n\r\n",
+		answer);
+	assert_non_null(strstr(answer, "application/openmetrics-text; version=1.0.0"));
 	server_close(s);
 }
 

@@ -9,12 +9,14 @@
  * of all other nodes. */
 #include "controller/weights/checkpoints.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "controller/members/admission.h"
 #include "controller/members/member.h"
 #include "controller/run/journal.h"
+#include "controller/run/record.h"
 #include "controller/weights/first_weights.h"
 #include "controller/weights/backups.h"
 #include "model/files/checkpoint.h"
@@ -41,14 +43,31 @@ static bool first_of_disk(const struct members *members, const struct member *m)
 	return true;
 }
 
+/* Notes and records that the checkpoint in progress fails. node: the node that could not write; -1:
+ * none is known. */
+static void report_failure(struct backups *backups, int node, const char *why)
+{
+	struct checkpoint_failure *f = &backups->saving.failure;
+
+	f->iteration = backups->saving.iteration;
+	f->node = node;
+	snprintf(f->why, sizeof(f->why), "%.*s", (int)sizeof(f->why) - 1, why);
+	record_checkpoint(backups->run, f->iteration, f);
+}
+
 static void note_if_incomplete(struct backups *backups)
 {
 	const struct checkpointing *s = &backups->saving;
+	const int n_stages = backups->run->cluster->n_stages;
+	char why[64];
 
-	if (s->iteration && s->n_saved < (uint32_t)backups->run->cluster->n_stages)
-		note(backups->run, NOTE_WARNING, -1, 0,
-		     "the checkpoint of it%llu is incomplete: %u of %d stages",
-		     (unsigned long long)s->iteration, s->n_saved, backups->run->cluster->n_stages);
+	if (!s->iteration || s->n_saved >= (uint32_t)n_stages)
+		return;
+	snprintf(why, sizeof(why), "%u of %d stages were saved", s->n_saved, n_stages);
+	note(backups->run, NOTE_WARNING, -1, 0, "the checkpoint of it%llu is incomplete: %s",
+	     (unsigned long long)s->iteration, why);
+	if (s->failure.iteration != s->iteration) /* otherwise the cause is known already */
+		report_failure(backups, -1, why);
 }
 
 static void begin_checkpoint(struct backups *backups)
@@ -63,6 +82,7 @@ static void begin_checkpoint(struct backups *backups)
 				     .last = s->last,
 				     .before_last = s->before_last,
 				     .position = first_weights_position(backups->run),
+				     .failure = s->failure,
 				     .asked_us = backups->run->now_us };
 	for (uint32_t i = 0; i < backups->members->n; i++) {
 		struct member *m = &backups->members->list[i];
@@ -147,6 +167,7 @@ static bool write_manifest(struct backups *backups)
 	if (checkpoint_save_manifest(backups->run->options.run_dir, &k, s->hashes, &err) == 0)
 		return true;
 	note(backups->run, NOTE_WARNING, -1, 0, "%.180s", err.text);
+	report_failure(backups, -1, err.text);
 	return false;
 }
 
@@ -156,10 +177,37 @@ static void finish_checkpoint(struct backups *backups, bool written)
 
 	s->before_last = s->last;
 	s->last = s->iteration;
+	if (written) {
+		s->failure = (struct checkpoint_failure){ .node = -1 };
+		record_checkpoint(backups->run, s->iteration, NULL);
+	}
 	if (written && !offsite_asked(backups))
 		checkpoint_prune(backups->run->options.run_dir, 0, s->before_last);
 	note(backups->run, NOTE_LOG, -1, 0, "checkpoint of it%llu: %.1f MB on disk",
 	     (unsigned long long)s->iteration, (double)s->bytes * 1e-6);
+}
+
+/* Records that a node could not save its stage. Another node that holds the stage may still save
+ * it: only then does the checkpoint not fail. */
+static void take_failure(struct backups *backups, const struct member *m, const struct msg_saved *r)
+{
+	const struct checkpointing *s = &backups->saving;
+	char why[192];
+
+	note(backups->run, NOTE_WARNING, m->id, 0, "n%02u did not save S%u of it%llu: %.110s",
+	     m->id, r->stage, (unsigned long long)r->iteration, r->text);
+	if (r->iteration != s->iteration || r->stage >= backups->run->cluster->n_stages ||
+	    s->saved[r->stage])
+		return;
+	for (uint32_t i = 0; i < backups->members->n; i++) {
+		const struct member *o = &backups->members->list[i];
+
+		if (o->checkpoint.saving == s->iteration && member_alive(o) &&
+		    o->checkpoint.saving_stage == r->stage)
+			return;
+	}
+	snprintf(why, sizeof(why), "n%02u did not save S%u: %.160s", m->id, r->stage, r->text);
+	report_failure(backups, m->id, why);
 }
 
 /* The manifest is written before the record says that the checkpoint is complete. After a restart,
@@ -184,9 +232,7 @@ void checkpoint_saved(struct backups *backups, struct member *m, const struct ms
 	}
 	m->checkpoint.saving = 0;
 	if (r->bytes == 0) {
-		note(backups->run, NOTE_WARNING, m->id, 0,
-		     "n%02u did not save S%u of it%llu: %.110s", m->id, r->stage,
-		     (unsigned long long)r->iteration, r->text);
+		take_failure(backups, m, r);
 		return;
 	}
 	if (r->iteration != s->iteration || r->stage >= backups->run->cluster->n_stages)

@@ -23,6 +23,7 @@ struct checkpointing {
 	uint64_t last, before_last;
 	int64_t asked_us;
 	bool awaited; /* the run ends when this checkpoint is complete */
+	struct checkpoint_failure failure;
 };
 
 /* Begins a checkpoint if one is due; called after each commit */

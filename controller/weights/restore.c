@@ -478,7 +478,8 @@ static bool go_back(struct backups *backups)
 	backups->run->last_commit = (struct msg_commit){ .iteration = 0 };
 	backups->saving =
 		(struct checkpointing){ .last = r->iteration,
-					.before_last = restore_newest(backups->run, r->iteration) };
+					.before_last = restore_newest(backups->run, r->iteration),
+				.failure = backups->saving.failure };
 	backups->run->committed_us = backups->run->now_us;
 	r->below = 0;
 	end(backups, RESTORING_FINISH);
@@ -578,7 +579,7 @@ static void finish_average(struct backups *backups)
 	note(backups->run, NOTE_WARNING, m->id, 'R',
 	     "n%02u holds S%d, averaged from its neighbours after it%llu", m->id, r->stage,
 	     (unsigned long long)backups->run->committed);
-	backups->saving = (struct checkpointing){ .iteration = 0 };
+	backups->saving = (struct checkpointing){ .failure = backups->saving.failure };
 	admit_reader(backups->run, m);
 	end(backups, RESTORING_FINISH);
 }

@@ -2,8 +2,10 @@
  * readers, and that commits have no gaps. */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -91,6 +93,30 @@ FOLDER_TEST(a_path_that_is_too_long_is_named_as_the_cause)
 	strcat(folder, "/run.db.new");
 	assert_int_equal(stat(folder, &st), -1); /* nothing is left of the failed creation */
 	assert_int_equal(errno, ENOENT);
+}
+
+/* SQLite would take such a relative path for a URI, and open another file. */
+FOLDER_TEST(a_path_may_look_like_a_uri)
+{
+	static const char *const names[] = { "file:a?mode=memory", "file:b#c%20d", "//e" };
+	struct folder *f = *state;
+	char here[512], path[512];
+	struct error err = { "" };
+
+	assert_non_null(getcwd(here, sizeof(here)));
+	assert_int_equal(chdir(f->path), 0);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		struct store *s = NULL;
+
+		snprintf(path, sizeof(path), "%s%s", names[i][0] == '/' ? f->path : "", names[i]);
+		assert_int_equal(store_create(&s, path, &a_run, &err), 0);
+		store_close(s);
+		assert_int_equal(store_open(&s, path, &err), 0);
+		store_close(s);
+		strcat(path, "/run.db");
+		assert_int_equal(access(path, F_OK), 0);
+	}
+	assert_int_equal(chdir(here), 0);
 }
 
 FOLDER_TEST(the_corpus_hash_is_recorded_once)
@@ -446,6 +472,43 @@ FOLDER_TEST(rows_wait_while_another_program_holds_the_lock)
 			 1);
 	store_close(s);
 	free(p);
+}
+
+static int fcntl_without_locks(int fd, int command, ...)
+{
+	va_list more;
+	void *argument;
+
+	va_start(more, command);
+	argument = va_arg(more, void *);
+	va_end(more);
+	if (command != F_SETLK || ((struct flock *)argument)->l_type == F_UNLCK)
+		return fcntl(fd, command, argument);
+	errno = ENOLCK;
+	return -1;
+}
+
+/* SQLite reports a file system that cannot lock files as if another program held the lock. The
+ * message then must not send the operator after a program that does not exist. */
+FOLDER_TEST(a_file_system_without_locks_is_named)
+{
+	struct folder *f = *state;
+	struct store *s = create(f->path);
+	sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+	struct store *reader = NULL;
+	struct error of_writer = { "" }, of_reader = { "" };
+	int rc;
+
+	store_close(s);
+	vfs->xSetSystemCall(vfs, "fcntl", (sqlite3_syscall_ptr)fcntl_without_locks);
+	rc = store_open(&reader, f->path, &of_reader) == 0 ||
+	     store_resume(&s, f->path, &of_writer) == 0;
+	vfs->xSetSystemCall(vfs, "fcntl", NULL);
+	assert_int_equal(rc, 0);
+	assert_non_null(strstr(of_reader.text, "its file system locks no files"));
+	assert_non_null(strstr(of_writer.text, "its file system locks no files"));
+	assert_int_equal(store_resume(&s, f->path, &of_writer), 0);
+	store_close(s);
 }
 
 /* Rows that wait for the file to be unlocked are written when the store is closed. */

@@ -55,20 +55,20 @@ bool controller_process_obeys(struct controller *c, enum command_verb verb, int 
 	c->run.now_us = clock_monotonic_us();
 	switch (verb) {
 	case COMMAND_FAIL:
-		act_fail(&c->operators, "script", &m, &o);
+		act_fail(&c->operators, STORE_SCRIPT, &m, &o);
 		break;
 	case COMMAND_RECOVER:
-		act_recover(&c->operators, "script", &m, &o);
+		act_recover(&c->operators, STORE_SCRIPT, &m, &o);
 		break;
 	case COMMAND_SKIP:
-		act_skip(&c->operators, "script", &m, &o);
+		act_skip(&c->operators, STORE_SCRIPT, &m, &o);
 		break;
 	case COMMAND_WIRE:
 	case COMMAND_SUM_WIRE:
-		act_wire(&c->operators, "script", &m, &o);
+		act_wire(&c->operators, STORE_SCRIPT, &m, &o);
 		break;
 	default:
-		act_pause(&c->operators, "script", &m, &o);
+		act_pause(&c->operators, STORE_SCRIPT, &m, &o);
 	}
 	return o.status == 0;
 }
@@ -80,7 +80,7 @@ bool controller_process_cuts(struct controller *c, const char *layers)
 
 	c->run.now_us = clock_monotonic_us();
 	snprintf(m.text, sizeof(m.text), "%s", layers);
-	act_cut(&c->operators, "script", &m, &o);
+	act_cut(&c->operators, STORE_SCRIPT, &m, &o);
 	return o.status == 0;
 }
 

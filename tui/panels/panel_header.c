@@ -103,6 +103,9 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	ours = !*s->plan.see.algorithm || strcmp(s->plan.see.algorithm, "best") == 0;
 	chips_add(&c, ours ? 3 : 7, ours ? STYLE_FAINT : STYLE_WARNING, "plan %llu %s",
 		  (unsigned long long)t->epoch, s->plan.see.algorithm);
+	if (t->checkpoint_failure.iteration > 0)
+		chips_add(&c, 8, STYLE_WARNING, "no checkpoint since it%llu",
+			  (unsigned long long)t->checkpoint);
 	if (t->faults)
 		chips_add(&c, 6, STYLE_WARNING, "faults %u", t->faults);
 	add_lease(&c, s, u);
@@ -304,10 +307,11 @@ void panel_prompt(struct screen *out, struct rect at, const struct state *s, con
 	}
 }
 
-/* Returns true if the action changes the run, which is possible only in a live run. */
-static bool acts_on_run(enum action a)
+bool panel_offers(const struct state *s, const struct ui *u, enum action a)
 {
-	return (a >= ACTION_SKIP && a <= ACTION_HEAL_ALL) || a == ACTION_UNDO;
+	bool changes_run = (a >= ACTION_SKIP && a <= ACTION_HEAL_ALL) || a == ACTION_UNDO;
+
+	return !changes_run || (!s->run.replay && u->connection.state != UI_RECORDED);
 }
 
 /* Returns true for views in which the colours of microbatches matter. */
@@ -331,7 +335,6 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 		{ ACTION_MEASURE, 7 }, { ACTION_GROUP, 6 },  { ACTION_QUIT, 9 },
 	};
 	struct chips c = { .n = 0 };
-	bool past = s->run.replay || u->connection.state == UI_RECORDED;
 
 	if (at.h < 1)
 		return;
@@ -342,7 +345,7 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 		const struct keymap_entry *e = keymap_find(shown[i].action);
 		char key[16];
 
-		if (past && acts_on_run(shown[i].action))
+		if (!panel_offers(s, u, shown[i].action))
 			continue;
 		if ((shown[i].action == ACTION_COLOUR && !shows_colours(u->display.view)) ||
 		    (shown[i].action == ACTION_AXIS && u->display.view != VIEW_LOSS) ||

@@ -262,7 +262,7 @@ static void draw_second(struct screen *out, struct rect at, int x, int y,
 
 /* Draws a text before the first task has run: the current step and the most important keys. */
 static void draw_welcome(struct screen *out, struct rect at, const struct state *s,
-			 const struct keymap *map)
+			 const struct ui *u)
 {
 	static const enum action shown[] = { ACTION_SKIP, ACTION_FAIL, ACTION_INJECT,
 					     ACTION_BRANCH, ACTION_HELP };
@@ -273,9 +273,11 @@ static void draw_welcome(struct screen *out, struct rect at, const struct state 
 		     *s->status.doing ? s->status.doing : phase_name(s->status.phase));
 	screen_text(out, at.x + 2, y++, at.w - 2, STYLE_FAINT,
 		    "One row per node: past tasks left of now, planned tasks right of it.");
-	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]) && ++y < at.y + at.h; i++) {
-		keymap_show_action(map, shown[i], key);
-		screen_text(out, at.x + 2, y, 3, STYLE_KEY, key);
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]) && y + 1 < at.y + at.h; i++) {
+		if (!panel_offers(s, u, shown[i]))
+			continue;
+		keymap_show_action(&u->map, shown[i], key);
+		screen_text(out, at.x + 2, ++y, 3, STYLE_KEY, key);
 		screen_text(out, at.x + 5, y, at.w - 5, STYLE_TEXT,
 			    keymap_find(shown[i])->help);
 	}
@@ -306,7 +308,7 @@ void panel_timeline(struct screen *out, struct rect at, const struct state *s,
 	if (columns < 8 || !s->has_run)
 		return;
 	if (!s->current.start_us && !s->current.previous_start_us) {
-		draw_welcome(out, at, s, &u->map);
+		draw_welcome(out, at, s, u);
 		return;
 	}
 	w = time_window_make(s, u, columns);

@@ -45,6 +45,9 @@ void panel_journal(struct screen *out, struct rect at, const struct state *s,
 /* Draws one line: the prompt, the message, or the newest journal entry. */
 void panel_prompt(struct screen *out, struct rect at, const struct state *s,
 		  const struct ui *u);
+/* Returns false if the action changes the run and the screen shows a recorded run. Such a run
+ * cannot be changed, so no panel may show the key of the action. */
+bool panel_offers(const struct state *s, const struct ui *u, enum action a);
 /* Draws one line with the most important keys. */
 void panel_keys(struct screen *out, struct rect at, const struct state *s, const struct ui *u);
 

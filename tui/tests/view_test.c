@@ -135,6 +135,36 @@ TEST(a_rehearsal_is_named_on_top)
 	state_free(s);
 }
 
+/* A replay refuses commands, so no view of a replay may show their keys. */
+TEST(a_replay_shows_no_keys_of_commands)
+{
+	static const char *const keys[] = { "change the skip ratio", "F R I act", "F fail" };
+	struct ui u;
+	struct state *s = golden_default(&u);
+
+	s->current.start_us = 0; /* no task has run yet */
+	for (int replay = 0; replay < 2; replay++) {
+		bool found[3] = { false };
+
+		s->run.replay = (uint8_t)replay;
+		for (int view = 0; view < 2; view++) {
+			struct screen *screen = screen_new(160, 48, false);
+			char *text;
+
+			u.display.view = view == 0 ? VIEW_TIMELINE : VIEW_NODES;
+			view_draw(screen, s, &u);
+			text = screen_dump(screen);
+			for (int i = 0; i < 3; i++)
+				found[i] = found[i] || strstr(text, keys[i]);
+			free(text);
+			screen_free(screen);
+		}
+		for (int i = 0; i < 3; i++)
+			assert_int_equal(found[i], replay == 0);
+	}
+	state_free(s);
+}
+
 /* Draws the steps before the first iteration, while links are measured. */
 TEST(starts)
 {

@@ -521,7 +521,9 @@ void view_nodes(struct screen *out, struct rect at, const struct state *s, const
 	if (shares_text(&all, shares))
 		snprintf(title + strlen(title), sizeof(title) - strlen(title), ", %s", shares);
 	screen_rule(out, at, title,
-		    at.w >= (int)strlen(title) + HINT ? "F R I act on the selected node" : NULL);
+		    at.w >= (int)strlen(title) + HINT && panel_offers(s, u, ACTION_FAIL)
+			    ? "F R I act on the selected node"
+			    : NULL);
 	list.y++;
 	list.h--;
 	table_open(&t, out, list, shown, COLUMNS);
