@@ -116,7 +116,8 @@ TEST(test_a_copy_decodes_its_sum)
 	compute_free(c);
 }
 
-/* A measured task must not wait for its input, because tasks of microbatches do not. */
+/* The input of a microbatch's task is copied to the GPU during the previous task. A measured task
+ * must not wait for its input either. */
 TEST(test_measures_tasks_as_they_run)
 {
 	struct job j = { .kind = JOB_MEASURE };

@@ -130,8 +130,8 @@ static struct job measure_with(double quota)
 	return m;
 }
 
-/* A node that may use a thousandth of a processor runs a short pass at once, and is stopped
- * afterwards. Plans need the time that many passes take. */
+/* A node that may use a thousandth of a processor runs a short pass at once, and is then stopped
+ * for a while. Plans need the mean time of many passes, which includes the stops. */
 TEST(test_measures_a_pass_over_the_quota)
 {
 	struct job all = measure_with(0), part = measure_with(1e-3);

@@ -93,8 +93,8 @@ FIXTURE_TEST(without_emulation_nothing_is_expected)
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 }
 
-/* A send over a cut link is retried until 1 s. The time until then does not count as transfer
- * time. */
+/* The link is cut, so the agent tries to send the tensor again and again, until 1 s. The time until
+ * then does not count as transfer time. */
 FIXTURE_TEST(waiting_for_a_cut_link_is_no_transfer_time)
 {
 	struct agent *a = *state;

@@ -209,7 +209,8 @@ FIXTURE_TEST(dead_nodes_are_forgotten)
 	assert_int_equal(a->progress.iteration, 0);
 }
 
-/* A node that joined after the order to reduce may have to replace a node that died later. */
+/* A node that joined after the order to reduce has received no START. If it replaces a node that
+ * died later, it begins the iteration with the reroute. */
 FIXTURE_TEST(a_joiner_replaces_a_dead_node)
 {
 	const struct route by_me = route(0, 1, (uint16_t[]){ 0, ME }, 0);

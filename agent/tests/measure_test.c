@@ -267,7 +267,8 @@ static void assert_rate(double bytes_per_s)
 	assert_true(ratio > 0.99 && ratio < 1.01);
 }
 
-/* The link carries 1 Mbit/s. In half of the cases an answer waits behind a short train of the other
+/* The link carries 1 Mbit/s. A long train would occupy it for more than a second, so only short
+ * trains are sent. In half of the cases an answer waits behind a short train of the other
  * direction. */
 TEST(a_slow_link_gets_only_short_trains)
 {

@@ -70,7 +70,8 @@ TEST(early_tensors_use_the_remaining_memory)
 	assert_int_equal(needs_early_room(&n, n.total + 200ull * MIB, 1024ull * MIB), 207ull * MIB);
 	assert_int_equal(needs_early_room(&n, n.total + 2000ull * MIB, 1024ull * MIB),
 			 1024ull * MIB);
-	/* With little memory, the room is still 64 MiB plus four times those 7 MiB. */
+	/* With little memory, the room is still 64 MiB plus four times what a correct peer sends
+	 * early. */
 	assert_int_equal(needs_early_room(&n, n.total, 1024ull * MIB), (4 * 7 + 64) * MIB);
 	assert_int_equal(needs_early_room(&n, 0, 1024ull * MIB), (4 * 7 + 64) * MIB);
 }

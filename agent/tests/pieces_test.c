@@ -230,7 +230,7 @@ static void put_scattered(put_function *put, struct slices *r, uint16_t from, ui
 	}
 }
 
-/* Lets n nodes exchange their parts and sums. unit: the size of each message is a multiple of it,
+/* Lets n nodes exchange their parts and sums. unit: each message has a multiple of this number of
  * bytes. */
 static void exchange(struct slices **r, uint32_t n, const uint16_t *nodes, float g[][FLOATS],
 		     size_t unit)

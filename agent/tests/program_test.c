@@ -385,7 +385,8 @@ SCENE(test_refused)
 	assert_output_has(s, "the cluster is full");
 }
 
-/* The test sends the answer that a controller of another version sends. */
+/* The test sends the answer that a controller of another version sends. The agent must end and say
+ * that the versions differ. */
 SCENE(test_another_version)
 {
 	struct msg m = { .type = MSG_REFUSED };

@@ -97,7 +97,7 @@ static void keep_hashes(const struct sum *x, const struct slices *r, struct resu
 		out->hashes[j] = slices_hashes(r)[j];
 }
 
-/* Hashes and steps replica k: on the GPU, or on the CPU. */
+/* Hashes the sum of replica k and makes the replica's step, on the GPU or on the CPU. */
 static struct result finish(struct sum *x, uint16_t k)
 {
 	struct slices *r = x->slices[k];

@@ -268,8 +268,9 @@ static size_t count_of(const char *text, const char *word)
 	return n;
 }
 
-/* A refused peer connects again and again. The journal must still show why another peer is refused.
- * Each reason has a line of its own, because long journal lines are cut. */
+/* A stranger is refused again and again. The journal must still show that another peer is refused,
+ * and why. Long journal lines are cut, so each reason has a line of its own, with its number of
+ * refusals. */
 FIXTURE_TEST(the_journal_has_a_line_for_each_reason_of_refusals)
 {
 	struct door *d = *state;

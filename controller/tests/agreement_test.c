@@ -21,7 +21,7 @@
 enum { COMMITTED = 7, RIGHT = 1000, WRONG = 2000 };
 
 /* Returns a controller after a commit: the next iteration is under way, and no node has reported
- * its hash. */
+ * the hash of its weights. */
 static struct controller *committed(void **state)
 {
 	struct controller *c = *state;
@@ -128,8 +128,8 @@ FIXTURE_TEST(a_node_that_differs_twice_is_excluded)
 	assert_int_equal(c->members.list[3].state, MEMBER_FAILED);
 }
 
-/* The controller cannot tell which of two hashes is right. Once one node is dropped, the stage is
- * at least consistent. */
+/* The controller cannot tell which of the two hashes is right. It removes either node, because the
+ * stage's replicas then at least agree. */
 FIXTURE_TEST(one_of_two_differing_replicas_is_removed)
 {
 	struct controller *c = committed(state);
@@ -156,7 +156,8 @@ FIXTURE_TEST(a_standby_copy_counts_in_the_majority)
 	assert_false(is_apart(c, 4));
 }
 
-/* The hashes of the copy and of the stage's replicas may be reported in either order. */
+/* The copy's hash differs from the replica's. The controller drops the copy, whichever of the two
+ * hashes is reported first. */
 FIXTURE_TEST(a_copy_that_differs_is_dropped)
 {
 	struct controller *c = committed(state);
@@ -180,7 +181,8 @@ FIXTURE_TEST(a_copy_that_differs_is_dropped)
 	}
 }
 
-/* A restarted controller receives the report of the copy before it assigns the stages. */
+/* A restarted controller receives the copy's hash before it knows any replica of the stage. It
+ * compares the copy later, when a replica is live. */
 FIXTURE_TEST(a_copy_reported_to_a_new_controller_is_compared)
 {
 	struct controller *c = committed(state);
@@ -257,8 +259,8 @@ FIXTURE_TEST(new_weights_count_once_the_node_reports_them)
 	assert_true(is_apart(c, 3));
 }
 
-/* The node sent this heartbeat before the report of its new weights, but the heartbeat arrives
- * later. */
+/* The node sends a heartbeat with its old hash, and then reports its new weights. The heartbeat
+ * arrives after the report. The old hash must not count against the new weights. */
 FIXTURE_TEST(a_late_heartbeat_describes_other_weights)
 {
 	struct controller *c = committed(state);
@@ -329,8 +331,8 @@ static void all_come(struct controller *c)
 		c->members.list[i].state = MEMBER_JOINING;
 }
 
-/* An earlier controller ordered the joiner to load weights that lack the last commit. The joiner's
- * copy has that commit. */
+/* An earlier controller ordered the joiner to load weights that lack the last commit. The joiner
+ * reports that its copy has this commit. This report must not make the joiner ready. */
 FIXTURE_TEST(a_report_of_a_copy_does_not_describe_the_weights)
 {
 	struct controller *c = committed(state);
@@ -382,7 +384,8 @@ FIXTURE_TEST(a_node_that_builds_other_weights_is_excluded)
 	for (int i = 0; i < NODES; i++)
 		assert_int_equal(member_is_ready(&c->members.list[i]), i != 3);
 	assert_false(member_joins(&c->run, &c->members.list[3]));
-	/* All nodes make the same first weights from the seed */
+	/* If node 3 built its weights from the seed again, they would be wrong again, so the mark
+	 * stays */
 	members_assign(&c->members, &c->members.list[3], 1, false);
 	assert_true(c->members.list[3].weights.differ);
 }
@@ -399,7 +402,8 @@ static void comes_back(struct controller *c, int node, uint64_t hash)
 	resume_member(&c->members, m);
 }
 
-/* The nodes' votes are one against one, but the record has the right hash from the commit. */
+/* n03 and n05 report different hashes. The record has the hash of the commit, so the controller
+ * knows that n03 is wrong. */
 FIXTURE_TEST(a_new_controller_compares_with_the_store)
 {
 	struct controller *c = committed(state);
@@ -455,8 +459,8 @@ FIXTURE_TEST(a_hash_that_was_not_reported_is_not_recorded)
 	struct controller *c = committed(state);
 
 	c->members.list[3].weights.last_commit_sent = COMMITTED - 1;
-	report_hash(c, 3, WRONG);                      /* no commit was announced to node 3 */
-	/* a repeated report is not recorded either */
+	report_hash(c, 3, WRONG);                      /* this commit was not announced to node 3 */
+	/* reports about an earlier or a later commit are not recorded either */
 	report_weights(c, 4, 1, COMMITTED - 1, WRONG);
 	report_weights(c, 4, 1, COMMITTED + 1, WRONG);
 	report_weights(c, 4, 0, COMMITTED, WRONG); /* node 4 has no weights of that stage */
@@ -467,7 +471,7 @@ FIXTURE_TEST(a_hash_that_was_not_reported_is_not_recorded)
 		assert_int_equal(c->members.list[i].weights.hash, 0);
 	report_hash(c, 4, RIGHT);
 	assert_int_equal(stored(c, COMMITTED).n, 1);
-	/* The run went back to a checkpoint before the report arrived */
+	/* The run went back to a checkpoint before this report of an undone commit arrived */
 	c->run.committed = COMMITTED - 2;
 	report_hash(c, 5, WRONG);
 	assert_int_equal(stored(c, COMMITTED).n, 1);
@@ -535,7 +539,8 @@ static void saves(struct controller *c, int node, uint8_t stage, uint64_t iterat
 	checkpoint_saved(&c->backups, &c->members.list[node], &r);
 }
 
-/* The controller may die between writing the manifest and writing the record. */
+/* The controller may die between the two writes. If the record were written first, it would name a
+ * complete checkpoint that has no manifest. */
 FIXTURE_TEST(the_manifest_is_written_before_the_record)
 {
 	struct controller *c = committed(state);

@@ -30,7 +30,8 @@ TEST(corrected_times_are_not_emulated)
 	world_free(w);
 }
 
-/* Sets sums_s to the times of a stage's gradient to the other nodes, as an agent receives them. */
+/* Sets sums_s to the emulated transfer times of a stage's gradient, from player 4 to each player,
+ * as player 4 receives them. */
 static void receive_sums(const char *sum_wire, float *sums_s)
 {
 	const char *options[] = { "--eval-every", "0", "--emulate", "regions", "--time-scale", "1",
@@ -42,7 +43,7 @@ static void receive_sums(const char *sum_wire, float *sums_s)
 	world_free(w);
 }
 
-/* An agent multiplies each time that it receives by the ratio of its format's size to the size of
+/* An agent multiplies every received transfer time by the ratio of its format's size to the size of
  * fp32. This would also shorten the latency, which does not depend on the format. The controller
  * therefore divides latencies by this ratio before it sends them. */
 TEST(agents_receive_the_times_of_gradients_in_fp32)
@@ -147,8 +148,8 @@ static void tell_link(struct player *p, uint16_t to, float latency_s, float took
 	visitor_send(&p->v, &m, POST_RELIABLE);
 }
 
-/* Consoles receive the steps before the first iteration in order, and the measured links. They show
- * a missing link as missing. */
+/* Consoles receive the steps of the startup in order, and the measured links. A link that could not
+ * be made is shown as missing. */
 TEST(consoles_see_the_measured_links)
 {
 	const char *options[] = { "--eval-every", "0", "--wire", "fp32", NULL };

@@ -12,8 +12,8 @@
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* Agents reported the end of some tasks while the run waited for the stage. They do not report
- * these tasks again, so the controller must have counted these reports. */
+/* The run waits for a stage that has lost its last replica. Meanwhile data nodes report the end of
+ * tasks. They do not repeat these reports, so the controller must have counted them. */
 FIXTURE_TEST(tasks_that_ended_while_a_stage_was_awaited_are_summed)
 {
 	struct controller *c = *state;
@@ -45,8 +45,9 @@ FIXTURE_TEST(tasks_that_ended_while_a_stage_was_awaited_are_summed)
 	under_way_recorded_once(c);
 }
 
-/* The run waits for the last replica of each stage. The report that one of these replicas sent
- * while it counted as dead is lost. */
+/* n00 and n03 are the last replicas of their stages, and both count as dead. The controller drops a
+ * report that n03 sends meanwhile. n03 does not repeat the report, so the iteration restarts when
+ * both are back. */
 FIXTURE_TEST(a_lost_report_restarts_the_iteration)
 {
 	struct controller *c = *state;
@@ -94,7 +95,7 @@ FIXTURE_TEST(a_returning_node_receives_the_new_routes)
 	c->iteration.progress.rerouted = false;
 	assert_true(iteration_readmit(&c->iteration, &c->members.list[DATA]));
 	assert_int_equal(c->run.phase, PHASE_COMPUTING);
-	/* the controller sent the new routes together with the order */
+	/* the controller has sent the changed routes again, because the node missed them */
 	assert_true(c->iteration.progress.rerouted);
 }
 

@@ -16,7 +16,8 @@ TEST(more_memory_holds_more_up_to_a_limit)
 	assert_int_equal(model_preset("30m", &m, &r, NULL), 0);
 	stage = capacity_stage_bytes(parameters);
 	slot = capacity_slot_bytes(&m, &r);
-	/* at least one slot, because the agent itself will report that its memory is too small */
+	/* No slot fits into 0 bytes. The result is still 1, because the agent itself reports that
+	 * its memory is too small */
 	assert_int_equal(capacity_slots(&m, &r, parameters, 0, 8), 1);
 	assert_int_equal(capacity_slots(&m, &r, parameters, stage + 2.5 * slot, 8), 2);
 	assert_int_equal(capacity_slots(&m, &r, parameters, stage + 100 * slot, 8), 8);
@@ -48,8 +49,8 @@ TEST(a_wider_vocabulary_makes_the_loss_longer)
 	assert_true(narrow > 0 && capacity_loss_ratio(&m, &r) > 9.9 * narrow);
 }
 
-/* A slot is large enough for a microbatch in the largest stage. The ratio of the loss to a forward
- * pass is that of a stage of mean depth. */
+/* A slot is large enough for a microbatch in the largest stage. The loss takes a multiple of the
+ * time of a forward pass through a stage of mean depth. */
 TEST(unequal_stages_count_their_own_layers)
 {
 	static const struct stage_layers cut = { 3, { 0, 9, 3 } };

@@ -42,7 +42,8 @@ FIXTURE_TEST(the_numbers_follow_from_the_tasks)
 	assert_int_equal(shown->rerun, 0);
 }
 
-/* Makes the data node of the microbatch report the end of the first forward pass. */
+/* Makes the data node of the microbatch report the end of a first forward pass. named: the
+ * microbatch in this report. */
 static void report_first_pass(struct controller *c, uint32_t microbatch, uint32_t named,
 			      uint32_t attempt)
 {
@@ -120,9 +121,9 @@ FIXTURE_TEST(the_learning_rate_continues_that_of_the_first_weights)
 	assert_float_equal(c->run.last_commit.lr, 0.008f, 1e-9);
 }
 
-/* Two nodes join with the same commit: node 1, which plans need, and node 4, a spare. The
- * controller requests a plan because of node 1. Because of node 4 it would only ask for a better
- * plan. */
+/* Node 1, which plans need, and node 4, a spare, join with the same commit. Because of node 1 the
+ * controller requests a plan. Because of node 4 alone it would only ask for a better plan, and this
+ * weaker request must not replace the first. */
 FIXTURE_TEST(a_late_spare_does_not_replace_the_request_for_a_needed_node)
 {
 	struct controller *c = *state;

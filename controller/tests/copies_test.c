@@ -81,8 +81,8 @@ FIXTURE_TEST(weights_of_an_excluded_node_need_a_second_report)
 	assert_false(copy_of_excluded(&c->members, m, 1));
 }
 
-/* A joiner will become the stage's second replica. Its links to the node with the copy are
- * unknown. */
+/* A joiner has the last commit and will be the stage's second replica in the next iteration. The
+ * node with the copy therefore stays in its own stage. */
 FIXTURE_TEST(no_node_moves_if_a_joiner_is_about_to_fill_the_place)
 {
 	struct controller *c = down_to_one(state);
@@ -91,7 +91,7 @@ FIXTURE_TEST(no_node_moves_if_a_joiner_is_about_to_fill_the_place)
 	c->members.list[4].weights.iterations = c->run.committed;
 	stage_moves_balance(&c->planning);
 	assert_int_equal(c->run.cluster->nodes[0].stage, 0);
-	/* The joiner still lacks the last commit */
+	/* The joiner lacks the last commit, so it cannot join yet */
 	c->members.list[4].weights.iterations = c->run.committed - 1;
 	stage_moves_balance(&c->planning);
 	assert_int_equal(c->run.cluster->nodes[0].stage, 1);
@@ -116,7 +116,8 @@ static int copy_is_dropped_after(struct controller *c)
 	return n;
 }
 
-/* The sum sent to the copy has 400,000 bytes, and the link carries 20,000 bytes/s. */
+/* The sum of 400,000 bytes takes 20 s on a link of 20,000 bytes/s. The copy has 62 s: 2 s, as
+ * without a known link, and three times the 20 s. */
 FIXTURE_TEST(a_copy_over_a_slow_link_has_more_time)
 {
 	struct controller *c = down_to_one(state);
@@ -203,6 +204,7 @@ FIXTURE_TEST(the_report_of_a_dropped_copy_is_ignored)
 	copies_refuse(&c->members, &c->members.list[0], "its copy was overdue");
 	standbys_kept(&c->members, &c->members.list[0], &k);
 	assert_int_equal(c->members.list[0].copy.stage, -1);
-	/* Only the overdue copy counts as a refusal */
+	/* The controller dropped the copy once, as overdue. The node's report is not counted as a
+	 * second refusal */
 	assert_int_equal(c->members.list[0].copy.n_refused, 1);
 }

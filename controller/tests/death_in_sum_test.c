@@ -211,7 +211,8 @@ FIXTURE_TEST(the_sum_with_an_excluded_node_is_void)
 	under_way_recorded_once(c);
 }
 
-/* The same report completes the sums and shows that a node has to be excluded. */
+/* The sum of n05 is the only one that is still missing when n05 is excluded. The other sums are
+ * then complete, but may contain wrong numbers from n05, so the controller must not commit them. */
 FIXTURE_TEST(no_loss_commits_a_void_sum)
 {
 	struct controller *c = *state;
@@ -238,8 +239,8 @@ FIXTURE_TEST(a_new_node_in_the_place_of_the_lost_one_changes_nothing)
 	under_way_recorded_once(c);
 }
 
-/* The last node of the stage without a sum falls silent and returns. The whole iteration
- * restarts. */
+/* n04 has died after its stage had the sum. Then n00, the last node of the other stage, falls
+ * silent and returns. Routes still visit the dead n04, so the whole iteration restarts. */
 FIXTURE_TEST(an_awaited_stage_does_not_change_this)
 {
 	struct controller *c = *state;

@@ -12,8 +12,8 @@
 
 enum { LATE = 4, OTHER = 3, LAST = 5 };
 
-/* Where the agents run: each on a machine of its own, together on a machine with two cores, or on a
- * machine that the controller does not know. */
+/* Where the agents run: each on a machine of its own, together on a machine with fewer cores than
+ * agents, or on a machine that the controller does not know. */
 enum place { OWN, SHARED, UNKNOWN };
 /* Origin of the task times: measured, or emulated with a time scale. */
 enum times { REAL, EMULATED };
@@ -102,8 +102,8 @@ static const struct {
 	{ "unknown", UNKNOWN, 0, REAL, true, false, 0.1, 1.3, 4, 2, true, false, AFTER },
 	{ "unknown, all far off", UNKNOWN, 0, REAL, true, true, 0.1, 4, 4, 1, false, false, NEVER },
 	{ "unknown, far off", UNKNOWN, 0, REAL, true, false, 0.1, 4, 2, 1, true, false, WITHIN },
-	/* Agents that share cores are compared with one another, and larger differences count as
-	 * noise. */
+	/* Agents that share cores are compared with one another. If their times are not emulated,
+	 * differences below 20 ms are noise, and for other agents those below 5 ms. */
 	{ "shared", SHARED, 6, REAL, true, false, 0.1, 1.3, 4, 2, true, false, AFTER },
 	{ "shared, once", SHARED, 6, REAL, true, false, 0.1, 1.3, 4, 1, false, false, NEVER },
 	{ "shared, 15 ms", SHARED, 6, REAL, true, false, 0.03, 1.5, 4, 4, false, false, NEVER },
@@ -197,7 +197,8 @@ static const struct {
 	{ "one link, twice", 0.2, 2.5, 1, 0, 2, 0, true, true, false, AFTER },
 	{ "three of four", 0.2, 2.5, 4, 1, 1, 0, false, true, true, WITHIN },
 	{ "two of four", 0.2, 2.5, 4, 2, 1, 0, false, false, false, NEVER },
-	/* Other programs delay transfers by up to 0.1 s, and slow down the work on messages. */
+	/* LATE is on a shared machine. Of a transfer's time, 0.1 s and the share `wait` of the
+	 * planned time are therefore not blamed on the link. */
 	{ "waits", 0.05, 3, 4, 0, 4, 0.6, true, false, false, NEVER },
 	{ "waits, and slow", 0.05, 9, 4, 0, 4, 0.6, false, true, true, WITHIN },
 };

@@ -228,8 +228,8 @@ static void unmake_measured(struct controller *c)
 	unmake(c);
 }
 
-/* Half of the activations lose a packet and take longer. The assumed delay becomes the mean, and
- * rarely changes. */
+/* Half of the activations lose a packet and take longer. The assumed delay must stay near the mean,
+ * and change rarely, because changes can cause new plans. */
 TEST(the_delay_of_a_lossy_link_is_its_mean)
 {
 	struct controller *c = made_measured();
@@ -293,8 +293,8 @@ static void a_task(struct controller *c, uint16_t node, double took_s)
 	drift_task(&c->planning, m, &e, c->iteration.progress.started_us);
 }
 
-/* The controller corrects a node that is slower than all others during the iteration, once it knows
- * that the others are fast. */
+/* One node is slower than all others. Once the controller knows during the iteration that the
+ * others are fast, it corrects this node, and does not wait for the iteration's end. */
 TEST(a_node_slower_than_all_others_is_corrected_at_once)
 {
 	struct controller *c = made();

@@ -59,7 +59,7 @@ static bool journal_has(const struct world *w, const char *words)
 }
 
 /* Waits for the end of the run, and checks its reason. The controller may exit right after it
- * reports the end. */
+ * reports the end, and WORLD_UNTIL would fail then. */
 static void run_ends(struct world *w, const char *why)
 {
 	char words[64];

@@ -67,8 +67,8 @@ FIXTURE_TEST(validation_avoids_cut_links)
 	c->members.failed_links.n = 0;
 }
 
-/* Some links could never be made, for example because of a closed port. This is found before the
- * first plan, and is no cut. */
+/* Some links could never be made, for example because of a closed port. Their delay in the cluster
+ * is -1, and they are not in the list of cut links. Validations must avoid them, too. */
 FIXTURE_TEST(validation_avoids_links_that_were_never_made)
 {
 	struct controller *c = *state;

@@ -89,8 +89,8 @@ static int by_arrival(const void *a, const void *b)
 	return (x->arrives_us > y->arrives_us) - (x->arrives_us < y->arrives_us);
 }
 
-/* late_us: how late each of the n heartbeats is sent, or NULL. A late heartbeat delays the
- * heartbeats after it. */
+/* Makes the n heartbeats of an agent. late_us: how late each heartbeat is sent; NULL: none is late.
+ * A late heartbeat delays the heartbeats after it. */
 static void trace_init(struct trace *t, const struct connection *w, uint32_t n,
 		       const int64_t *late_us, uint64_t seed)
 {
@@ -349,7 +349,8 @@ TEST(an_overloaded_machine_is_not_dead)
 	world_free(w);
 }
 
-/* No node is heard for a second. The cause is the controller's own machine or network. */
+/* The controller hears no node for a second, and then all nodes again. The cause must be its own
+ * machine or network, so no node is taken for dead. */
 TEST(silence_of_most_machines_is_the_controllers_fault)
 {
 	for (int embedded = 0; embedded < 2; embedded++) {
@@ -454,7 +455,8 @@ TEST(all_agents_of_a_vanished_machine_are_dropped)
 	}
 }
 
-/* One of a machine's three agents is silent, so the machine itself is not dead. */
+/* Only one of a machine's three agents falls silent. The machine itself is therefore alive, and
+ * only this agent is dropped. */
 TEST(one_silent_agent_is_dropped_alone)
 {
 	struct world *w = world_new();
@@ -475,8 +477,9 @@ TEST(one_silent_agent_is_dropped_alone)
 	world_free(w);
 }
 
-/* The end of a connection is reported after its data. If packets are lost, the report of the end is
- * as late as the data. */
+/* A node's connections end, and the controller drops the node without waiting for the usual
+ * silence. The end of a connection is reported after its data. If packets are lost, this report is
+ * as late as the data, so the node is then dropped only within the usual limit. */
 TEST(a_hang_up_is_detected_at_once)
 {
 	for (uint64_t seed = 0; seed < 120; seed++) {

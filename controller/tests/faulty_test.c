@@ -171,7 +171,8 @@ FIXTURE_TEST(a_node_sends_impossible_numbers_to_all)
 EXCLUDED(one_data_node_with_impossible_losses_is_excluded, LOSS_IS_NAN, 0,
 	 "computed an impossible loss")
 
-/* Two nodes compute impossible losses from the same weights. Neither is at fault. */
+/* Two nodes compute impossible losses from the same weights. Neither node is at fault: the training
+ * has diverged, and the run ends. */
 FIXTURE_TEST(impossible_losses_of_two_data_nodes_end_the_run)
 {
 	struct world *w = *state;
@@ -288,7 +289,8 @@ EVALUATING(a_node_does_not_end_a_validation)
 	is_dropped(*state, EVALUATES_NOT, 1, "does not end a task");
 }
 
-/* The controller cannot tell which node of the route is at fault. */
+/* The answers to a validation do not arrive. The controller cannot tell which node of the route is
+ * at fault, so it abandons the validation, drops no node, and continues the run. */
 EVALUATING(a_validation_does_not_arrive)
 {
 	struct world *w = *state;
@@ -300,7 +302,8 @@ EVALUATING(a_validation_does_not_arrive)
 	assert_non_null(strstr(w->console.journal, "validation of it"));
 }
 
-/* Only data nodes may report a loss. */
+/* The nodes of stage 1 answer a validation in place of the data nodes, and report a loss of 1. The
+ * controller accepts losses from data nodes only, so the result is their loss, 3. */
 EVALUATING(an_answer_for_another_node_is_ignored)
 {
 	struct world *w = *state;

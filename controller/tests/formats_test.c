@@ -159,8 +159,9 @@ static void commands(struct controller *c, enum command_verb verb, int64_t value
 	assert_int_equal(c->run.wanted.formats.sum_wire, sum_wire);
 }
 
-/* Acts can be undone in any order, each act once. An undo requests a plan, and does not change the
- * other format. */
+/* The operator may undo changes of formats in any order, but each change once. Undoing a change of
+ * the activations' format does not change the format of sums, and the reverse. It requests a
+ * plan. */
 TEST_WITH(a_change_of_format_is_undone, under_way_begin, under_way_end)
 {
 	struct controller *c = *state;

@@ -17,8 +17,9 @@ TEST(punctual_agents_get_the_limit)
 	assert_int_equal(timeout_allowed(longest, longest, LIMIT, 0), LIMIT);
 }
 
-/* The last heartbeat itself takes at most one more round trip. A death is therefore found after at
- * most half a second and four round trips. */
+/* The allowed silence includes three round trips. It begins when the last heartbeat arrives, at
+ * most one round trip after the death. A death is therefore found within half a second and four
+ * round trips. */
 TEST(three_round_trips_are_added)
 {
 	assert_int_equal(timeout_allowed(100000, 100000, LIMIT, FAR), LIMIT + 3 * FAR);
@@ -34,7 +35,7 @@ TEST(late_heartbeats_raise_the_limit_for_a_while)
 	assert_int_equal(timeout_allowed(longest, 100000, LIMIT, 0), 800000);
 	for (; timeout_allowed(longest, 100000, LIMIT, 0) > LIMIT; words++)
 		longest = timeout_learn(longest, 100000, LIMIT);
-	assert_in_range(words, 40, 80); /* number of heartbeats in about six seconds */
+	assert_in_range(words, 40, 80); /* about six seconds, at ten heartbeats a second */
 }
 
 TEST(a_hang_does_not_raise_the_limit)
@@ -43,8 +44,8 @@ TEST(a_hang_does_not_raise_the_limit)
 	assert_int_equal(timeout_allowed(1700000, 0, LIMIT, 0), TIMEOUT_PATIENCE * LIMIT);
 }
 
-/* If heartbeats are missing, they were lost or are still on their way. This does not show that the
- * machine is late, because a late machine sends fewer heartbeats. */
+/* Numbers are missing between two received heartbeats. The missing heartbeats were sent, and were
+ * lost or will arrive later. Only the rest of the gap shows that the machine is late. */
 TEST(missing_heartbeats_do_not_raise_the_limit)
 {
 	assert_int_equal(timeout_late(300000, 3), 100000);
@@ -60,7 +61,7 @@ TEST(a_delay_of_a_quarter_is_allowed_to_all)
 	int64_t nine[] = { 900000, 100000, 800000, 100000, 110000, 100000, 100000, 100000, 100000 };
 
 	assert_int_equal(timeout_usual(five, 5), 600000);
-	/* two late agents are less than a quarter of nine */
+	/* fewer than a quarter of these nine agents are late, so the others get no more time */
 	assert_int_equal(timeout_usual(nine, 9), 110000);
 	assert_int_equal(timeout_usual(five, 0), 0);
 	assert_int_equal(timeout_allowed(100000, 500000, LIMIT, 0), 1000000);

@@ -75,8 +75,8 @@ FIXTURE_TEST(a_node_that_slept_continues)
 	assert_true(is_back(c));
 }
 
-/* Another node took the stage over with its copy, and exchanged stages with X. Then that node died,
- * too. */
+/* While X was dead, K took the lost stage over, and X was assigned the stage of K. Then K died,
+ * too. X returns with the weights of its old stage, and gets this stage back. */
 FIXTURE_TEST(a_returning_node_continues_although_its_place_was_reassigned)
 {
 	struct controller *c = lost(state);
@@ -145,8 +145,8 @@ FIXTURE_TEST(a_copy_that_slept_takes_the_stage_over)
 	}
 	recover_turn(&c->iteration);
 	loop_act(&c->iteration);
-	/* If node 1 or node 2 left the first stage, the iteration would restart without that
-	 * node */
+	/* The controller waits for K, which has the only copy. Meanwhile nodes 1 and 2 must not
+	 * move to the lost stage */
 	assert_int_equal(stage_replicas(&c->members, 0, NULL), 2);
 	assert_int_equal(member_stage(&c->run, &c->members.list[1]) +
 				 member_stage(&c->run, &c->members.list[2]),
@@ -188,8 +188,8 @@ FIXTURE_TEST(weights_that_no_stage_needs_are_ignored)
 
 /* ---- nodes whose reports are still travelling ---- */
 
-/* A checkpoint exists. New processes have replaced all nodes of the lost stage, so none of the
- * nodes is only suspended. */
+/* A checkpoint exists. New processes have replaced all nodes of the lost stage, so no suspended
+ * node can return with the stage's weights. */
 static struct controller *replaced(void **state)
 {
 	struct store_shard shard = {
@@ -307,7 +307,8 @@ FIXTURE_TEST(a_node_that_does_not_fetch_its_copy_is_not_awaited)
 	assert_false(loses_last_replica(c));
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	c->members.list[1].is_marked = c->members.list[2].is_marked = false;
-	/* Nodes 1 and 2 have not been heard since, so they may have died with the others */
+	/* The controller has not heard nodes 1 and 2 since the stage was lost. If they are dead,
+	 * too, K is the last node of its stage and must stay */
 	assert_false(loses_last_replica(c));
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 0);
 	beats(c, 1, 0, COMMITTED);
@@ -315,7 +316,8 @@ FIXTURE_TEST(a_node_that_does_not_fetch_its_copy_is_not_awaited)
 	assert_int_equal(member_stage(&c->run, &c->members.list[K]), 1);
 }
 
-/* The node loaded its weights while no controller ran. The record has their hash. */
+/* X and n04 loaded weights while no controller ran, and report them in heartbeats. The record has
+ * the hash of X's weights, so X returns. The hash of n04's weights is not in the record. */
 FIXTURE_TEST(weights_that_the_record_names_are_held)
 {
 	const struct store_hash recorded = { COMMITTED, 77, X, 1 };
@@ -366,8 +368,8 @@ FIXTURE_TEST(no_node_holds_a_commit_that_was_undone)
 	}
 	dies(c, 2);
 	assert_true(loses_last_replica(c));
-	/* In each round the nodes that were ordered to read a file report it. The last holder of a
-	 * stage is ordered only after the first round */
+	/* In each round, the nodes that were ordered to read a file report that they have read it.
+	 * The last node that holds a stage is ordered to read only after the first round */
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < NODES; i++) {
 			struct member *m = &c->members.list[i];

@@ -35,7 +35,7 @@ enum {
 	/* Settings of the short test; a long run uses the program's own value for KEEP_TASKS */
 	A_FEW = 1200,
 	KEEP_TASKS = 100,
-	/* limit in run.db for each iteration; a million iterations then take 2 GB */
+	/* most bytes of run.db for each iteration; a million iterations then take 2 GB */
 	MOST_BYTES = 2000
 };
 

@@ -8,9 +8,9 @@
 #include "controller/tests/under_way.h"
 #include "controller/trust/exclude.h"
 
-/* The state after each event, for every state before it. A letter stands for a state of the enum,
- * '=' for no change, and '.' for a pair that must not occur. These letters were written without the
- * table in lifecycle.c. */
+/* The state after each event, for every state before it. The letter of a state is its entry in
+ * `letters`; '=': no change; '.': a pair that must not occur. The table was written independently
+ * of that in lifecycle.c. */
 static const struct {
 	enum member_event event;
 	const char *next;
@@ -65,8 +65,9 @@ FIXTURE_TEST(each_event_leads_to_one_state)
 		}
 }
 
-/* If a replica is lost, other nodes take over its work. If another member is lost, the commit may
- * have waited for a sum of its copy. */
+/* The loss of a replica is queued, so that other nodes take over its work. For any other lost
+ * member, the loop is asked to look at the sums: the commit may have waited for the sum of the
+ * member's copy. */
 FIXTURE_TEST(a_lost_node_is_reported)
 {
 	struct controller *c = *state;
@@ -86,8 +87,9 @@ FIXTURE_TEST(a_lost_node_is_reported)
 		}
 }
 
-/* Consoles and the record do not distinguish a member that fetches its stage from a member that has
- * its stage. The time of the last change stays, too, because links are judged from that time on. */
+/* Consoles see the same value for a member that fetches its stage and for a member that has its
+ * stage. Between these states since_us must not change, because the links of the member are judged
+ * from that time on. */
 FIXTURE_TEST(only_a_shown_value_is_a_change)
 {
 	struct controller *c = *state;

@@ -106,8 +106,8 @@ FIXTURE_TEST(finished_work_is_not_repeated)
 		     routes_may_count(&c->iteration.routes, m->route.nodes[1], 0, TASK_BACKWARD));
 }
 
-/* Both ends have counted the microbatch. A gradient that one end has counted cannot move to the
- * other end. */
+/* Both ends of the cut link have counted the microbatch, and a count cannot move to a substitute.
+ * The controller therefore removes one end, and other nodes repeat the work of this end. */
 FIXTURE_TEST(one_end_of_a_link_without_a_substitute_is_dropped)
 {
 	struct controller *c = *state;
@@ -133,7 +133,7 @@ FIXTURE_TEST(one_end_of_a_link_without_a_substitute_is_dropped)
 	assert_true(link_failures_between(&c->members, data, next));
 }
 
-/* No substitute is left, so no route can avoid the link. */
+/* No substitute is left, so no route can avoid the link, and the controller removes one end. */
 FIXTURE_TEST(a_link_that_every_route_needs_costs_one_end)
 {
 	struct controller *c = *state;

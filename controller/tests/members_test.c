@@ -212,7 +212,7 @@ TEST(each_refused_copy_is_tried_later)
 		now += wait + 1;
 	}
 	m->state = MEMBER_READY;
-	/* the node has become a replica and lost its stage again */
+	/* the node has become a replica since, so its wait is one second again */
 	member_apply(&c->run, m, EVENT_ADMIT, "");
 	member_apply(&c->run, m, EVENT_LEAVE, "");
 	m->assigned.at_us = now;
@@ -309,7 +309,8 @@ TEST(a_link_returns_once_no_node_complains)
 	bare_free(c);
 }
 
-/* A silent node may have reported that the link is still cut, but its report cannot arrive. */
+/* Node 1 reports that the link works again, and then falls silent. Since then it may have found
+ * that the link is cut, so the link counts as cut until node 1 is heard. */
 TEST(a_link_does_not_return_while_an_end_is_silent)
 {
 	struct controller *c = made();
@@ -447,7 +448,7 @@ TEST(an_unreachable_last_replica_is_replaced_by_its_copy)
 	report_stuck_link(c, 4, 1, 400);
 	at(c, START);
 	assert_true(all_are_in(c));
-	/* No end can be removed, so the run waits */
+	/* No copy of the stage exists, so neither end can be removed, and the run waits */
 	assert_false(link_failures_remove_end(&c->members));
 	assert_true(all_are_in(c));
 	keeps(c, 5, 0);
@@ -492,7 +493,8 @@ TEST(a_link_that_every_plan_needs_costs_one_end)
 	}
 }
 
-/* The sums cannot reach the copy over the cut link. */
+/* n03 has a copy of the stage of n01. Their link is cut, so the copy would not receive the stage's
+ * sums. The copy of n04 stays. */
 TEST(a_copy_that_needs_a_cut_link_is_dropped)
 {
 	struct controller *c = made();
@@ -519,7 +521,7 @@ TEST(a_joiner_fetches_over_other_links)
 	m->state = MEMBER_SYNCING;
 	m->assigned.at_us = START;
 	*delay(c, 2, 5) = 0.01;
-	/* The order to fetch cannot be sent to any node */
+	/* the order is lost, like all messages here, but its source has been chosen */
 	assert_false(copies_fetch(&c->members, m, 1));
 	assert_int_equal(m->assigned.source, 2);
 	report_stuck_link(c, 5, 2, 750);
@@ -601,8 +603,8 @@ static void answer(struct controller *c)
 	}
 }
 
-/* The plan in force is useless, because one of its nodes has moved to another stage. No node has
- * died, so no death makes the controller request another plan. */
+/* The plan in force uses node 5, which has left its stage but has not died. No death makes the
+ * controller request another plan, so it notices the useless plan itself after a few seconds. */
 TEST(a_useless_plan_is_replaced)
 {
 	struct controller *c = made();
@@ -631,7 +633,8 @@ TEST(the_first_plan_is_awaited)
 
 	assert_false(replan_awaited(&c->planning));
 	replan(&c->planning, "a test");
-	/* No plan is in force, so the first iteration waits even for the last answer. */
+	/* No plan is in force, so the first iteration waits until the newest request is
+	 * answered. */
 	assert_true(replan_awaited(&c->planning));
 	answer(c);
 	c->run.plan = c->planning.pending;
@@ -692,7 +695,8 @@ TEST(short_iterations_do_not_wait)
 	c->planning.pending = NULL;
 	iteration_s = c->run.plan->plan->predicted.iteration_s;
 	replan(&c->planning, "a node was lost");
-	/* the planner takes 0.06 s, which is now a twentieth of an iteration */
+	/* The search takes 0.06 s. The run waits for it if this is less than 1/20 of an iteration:
+	 * of 1.21 s, but not of 1.19 s. */
 	c->run.unit_s = 1.21 / iteration_s;
 	assert_true(replan_awaited(&c->planning));
 	c->run.unit_s = 1.19 / iteration_s;

@@ -66,7 +66,8 @@ FIXTURE_TEST(the_end_does_not_wait_for_files_that_the_record_does_not_name)
 	assert_true(journal_has(c, "cannot be collected: the record has no hash"));
 }
 
-/* The controller answers skippipe export with a file, for which the export waits. */
+/* skippipe export waits for files that the controller cannot collect. The controller writes the
+ * reason to the file collect.failed, so the export does not wait forever. */
 FIXTURE_TEST(an_export_gets_the_reason)
 {
 	struct controller *c = *state;
@@ -84,7 +85,8 @@ FIXTURE_TEST(an_export_gets_the_reason)
 	free(why);
 }
 
-/* The file on this machine is damaged, and the node that saved the file never answers. */
+/* The file on this machine is damaged, and the node that saved it does not send it again. After 60
+ * s the controller abandons the checkpoint, so the end of the run does not wait for it. */
 FIXTURE_TEST(a_node_that_sends_nothing_is_not_waited_for)
 {
 	struct controller *c = *state;

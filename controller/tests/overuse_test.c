@@ -76,7 +76,9 @@ TEST(a_node_cannot_fill_the_journal)
 	free(c);
 }
 
-/* The journal, the log and consoles show texts that agents sent. */
+/* The journal, the log and consoles show texts that agents sent. A control character could add a
+ * false line or command a terminal. Such characters, and bytes that are no UTF-8, become question
+ * marks. */
 TEST(a_line_of_the_journal_is_plain_text)
 {
 	static const struct {

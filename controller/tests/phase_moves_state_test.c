@@ -5,8 +5,8 @@
 #include "base/tests/test.h"
 #include "controller/planning/phase_moves_state.h"
 
-/* The state after each event, for every state before it. A letter stands for a state of the enum,
- * and '.' for a pair that must not occur. These letters were written without the table in
+/* The state after each event, for every state before it. The letter of a state is its entry in
+ * `letters`; '.': a pair that must not occur. The table was written independently of that in
  * phase_moves_state.c. */
 static const char letters[] = "-URFIP";
 static const char *const expected[PHASE_MOVES_EVENTS] = {

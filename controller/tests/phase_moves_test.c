@@ -86,7 +86,8 @@ static void commit(struct controller *c)
 		c->members.list[i].copy.iterations = c->run.committed;
 }
 
-/* Answers the request for the plan with the stages after the exchange. */
+/* Checks that a plan is wanted. Makes the planner answer with a plan for the stages after the
+ * exchange. */
 static void answer(struct controller *c)
 {
 	assert_int_not_equal(c->planning.wanted_id, 0);
@@ -278,8 +279,8 @@ FIXTURE_TEST(a_lost_copy_a_death_and_a_restart_prevent_the_exchange)
 	}
 }
 
-/* The previous controller died after it had saved the exchange. The node still holds its old
- * stage. */
+/* The previous controller saved the exchange and died. n02 still holds its old stage, and has a
+ * copy of its new stage. */
 FIXTURE_TEST(a_new_controller_lets_a_node_load_its_copy)
 {
 	struct controller *c = *state;

@@ -59,7 +59,7 @@ TEST(a_distant_replica_is_not_near)
 	assert_false(placement_near(&c->members, m, 1));
 	assert_true(placement_near(&c->members, m, 0) && placement_near(&c->members, m, 2));
 	assert_int_equal(placement_for(&c->members, m, 2), 2);
-	/* No node is absent, so there is no stage to take instead */
+	/* Stage 1 is too distant, and no node is absent whose stage node 5 could get instead */
 	assert_int_equal(placement_for(&c->members, m, 1), -1);
 	/* Node 3 is not a replica now, so it does not delay sums */
 	c->members.list[3].state = MEMBER_JOINING;
@@ -73,12 +73,13 @@ TEST(places_of_the_first_plan_are_near)
 	struct member *m = &c->members.list[5];
 
 	c->run.cluster->sync_pair_s[5 * NODES + 3] = 15;
-	/* The exchange takes half of the time of an iteration and its sum, which is near enough */
+	/* The limit is 15 s: the mean of an iteration, 20 s, and of the slowest exchange between
+	 * two nodes to which the first plan gives the same stage, 10 s */
 	assert_true(placement_near(&c->members, m, 1));
 	c->run.cluster->sync_pair_s[5 * NODES + 3] = 16;
 	assert_false(placement_near(&c->members, m, 1));
-	/* The predicted time of sums does not matter, but the distances within the first plan's
-	 * stages do: nodes 0 and 1 will be 16 s apart, too */
+	/* The limit does not depend on the predicted time of sums. If nodes 0 and 1, which the
+	 * first plan gives the same stage, are 16 s apart, the limit becomes 18 s */
 	c->run.plan->plan->predicted.sync_s = 1000;
 	assert_false(placement_near(&c->members, m, 1));
 	c->run.cluster->sync_pair_s[0 * NODES + 1] = 16;

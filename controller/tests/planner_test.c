@@ -222,8 +222,9 @@ static int count_swaps(const struct plan *p)
 	return n;
 }
 
-/* Node s is the only node of stage s. Links are short if stages are visited in the order 0, 2, 1,
- * 3. Half of the microbatches visit all stages. */
+/* Node s is the only node of stage s, and links are short only in the order of stages 0, 2, 1, 3.
+ * Half of the microbatches visit all stages. They visit stage 2 before stage 1, unless this is
+ * forbidden. */
 TEST(paths_swap_stages_unless_that_is_forbidden)
 {
 	static const int near[] = { 0, 2, 1, 3 };

@@ -39,7 +39,7 @@ enum player_fault {
 	KEEPS_TENSORS,  /* passes no tensors on, and reports that they are on their way */
 	EVALUATES_NOT,  /* does not validate, and reports that a task runs */
 	EVALUATES_IN_SECRET,
-	ANSWERS_FOR_OTHERS, /* answers validations for other data nodes, with another loss */
+	ANSWERS_FOR_OTHERS, /* answers validations in place of the data nodes, with another loss */
 	OTHER_WEIGHTS,      /* reports a wrong hash of its weights after every commit */
 	A_FLIPPED_BIT,      /* reports a wrong hash of its weights once */
 	MISSES_A_COMMIT,
@@ -54,8 +54,8 @@ enum player_fault {
 
 struct world;
 
-/* Emulated times from this player to each other player: of an activation, and of a stage's
- * gradient */
+/* Emulated transfer times from this player to each other player: delay_s of an activation, sum_s of
+ * a stage's gradient */
 struct emulated {
 	float delay_s[PLAYERS], sum_s[PLAYERS];
 };
@@ -122,7 +122,8 @@ struct world {
 	bool slow_copies;     /* fetches of standby copies never end */
 	bool never_connected; /* players do not report that they are connected */
 	uint64_t forged;      /* number added to the hash of fetched weights, to make it wrong */
-	/* number of iterations whose data precedes that of the newest started iteration */
+	/* number of iterations, trained or skipped, whose data comes before that of the newest
+	 * started iteration */
 	uint64_t data;
 	uint64_t waits; /* the iteration in which all players wait; 0: none */
 	uint32_t restarts;
@@ -130,12 +131,12 @@ struct world {
 	enum node_state states[PLAYERS];
 	/* predicted time of an iteration after each node's death, as consoles see it */
 	float lost_s[PLAYERS];
-	uint64_t planned; /* epoch of the newest plan in force */
-	float planned_s;  /* predicted duration of an iteration in that plan */
+	uint64_t planned; /* epoch of the plan in force */
+	float planned_s;  /* predicted duration of an iteration in the plan in force */
 	/* As consoles see it: whether the run is emulated, the set of the steps before the first
 	 * iteration, and the newest of these steps */
 	uint8_t emulated, steps, step;
-	uint32_t steps_back; /* how often the step went back */
+	uint32_t steps_back; /* how often a step was followed by an earlier step */
 	/* Nodes to which node 0 has no link, one bit for each (1 << node) */
 	uint64_t no_link;
 	struct msg_link links[PLAYERS][PLAYERS]; /* links as consoles see them */
@@ -149,7 +150,7 @@ struct world {
 struct world *world_new(const char *const *options);
 int world_free(struct world *w);  /* ends the controller, and frees the world */
 void world_turn(struct world *w); /* lets every player take one turn */
-/* Makes all players that waited and are not asleep work. */
+/* Makes all players work that have waited, except those that are asleep. */
 void world_work(struct world *w);
 /* Replaces the player's process by a new process, which holds no weights. */
 void player_replace(struct player *p);

@@ -92,7 +92,7 @@ enum p_sum {
 	P_COUNTING /* was ordered to sum before it has counted everything, and still counts */
 };
 
-/* Progress of stages that start from a trained stage, up to the commit that says so. */
+/* Progress of stages that will start from a trained stage, until a commit says that they start. */
 enum p_stack {
 	P_NO_STACK,
 	P_STACK_LATER, /* the phase that visits these stages waits for the copies */
@@ -157,7 +157,7 @@ struct p_node {
 	/* Sets of microbatches. on: the node is on their routes. owed: the node owes their work as
 	 * a substitute. reported: the node has reported that it counted them */
 	uint8_t on, owed, reported;
-	uint8_t at; /* the node's stage on these routes */
+	uint8_t at; /* the stage that the node has on the routes of `on` */
 	uint8_t reduced, in_sum;
 	uint8_t keeps, copies, copy_reduced; /* keeps: 1 + the stage of its standby copy; 0: none */
 	uint8_t fetching;                    /* the copy is not complete */
@@ -344,7 +344,7 @@ enum p_event {
 
 struct p_step {
 	enum p_event event;
-	int node, arg; /* node of the step; microbatch or stage of the step; -1: none */
+	int node, arg; /* node: -1: none. arg: the step's microbatch or stage; -1: none */
 	bool free;     /* the step needs no fault and no event from outside */
 };
 

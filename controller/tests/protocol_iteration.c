@@ -206,7 +206,7 @@ void p_hear_route(struct p_node *x, int m)
 	x->mine = (uint8_t)((x->mine & ~(1 << m)) | (x->on & 1 << m));
 }
 
-/* over: set of the microbatches that start over. */
+/* Announces the new routes of the microbatches in `changed`. over: those that start over. */
 static void reroute_announce(struct p_run *r, uint8_t changed, uint8_t over)
 {
 	const struct p_state before = r->s;

@@ -205,7 +205,8 @@ struct protocol protocol_of(int stages, int each)
 	return p;
 }
 
-/* Begins with copies that were ordered when the iteration started. */
+/* Makes a first state in which nodes fetch copies of their source, as when an iteration has
+ * begun. */
 static void begin_stacking(const struct protocol *p, struct p_state *s)
 {
 	struct p_run r = { .p = p, .s = *s };
@@ -227,7 +228,8 @@ static void begin_stacking(const struct protocol *p, struct p_state *s)
 	*s = r.s;
 }
 
-/* Begins with copies that were ordered when the iteration started. */
+/* Makes a first state in which nodes fetch copies of their next stage, as when an iteration has
+ * begun. */
 static void begin_moves(const struct protocol *p, struct p_state *s)
 {
 	struct p_run r = { .p = p, .s = *s };

@@ -142,8 +142,7 @@ struct p_node *p_taker_of(struct p_run *r, int stage)
 		struct p_node *x = &r->s.nodes[i];
 
 		if (p_is_keeper(x, stage) && !x->fetching && x->alive && x->stage != stage)
-			/* at most one such node exists, because a living replica of the stage would
-			 * return by itself */
+			/* if several nodes have such a copy, the last of them is taken */
 			holder = x;
 	}
 	if (!holder || can_spare(r, holder))

@@ -32,7 +32,7 @@ bool p_recut_cannot_save(const struct p_run *r)
 	for (int i = 0; i < r->p->nodes; i++) {
 		const struct p_node *x = &r->s.nodes[i];
 
-		/* the death of a dead node has to be noticed first */
+		/* a dead node still counts as able, until the controller notices its death */
 		if (p_is_replica(x) && (!x->alive || x->applied || x->due))
 			can |= (uint8_t)(1 << x->stage);
 	}
@@ -61,7 +61,8 @@ static void forget_former(struct p_node *x)
 	x->standing = P_GONE;
 }
 
-/* Gives each node that is here a stage. Returns false if there are too few nodes. */
+/* Gives a stage to each node that the controller knows. Returns false if there are too few
+ * nodes. */
 static bool deal(struct p_run *r)
 {
 	int here[P_NODES], n = 0, turned;
@@ -150,7 +151,7 @@ void p_recut_start(struct p_run *r)
 
 /* ---- the controller's death ---- */
 
-/* The order is in the record, and so are the files that were saved. */
+/* A new controller finds the order in the record, and also the files that were saved. */
 void p_recut_crash(struct p_state *s)
 {
 	if (s->cut == P_CUT_SAVING)

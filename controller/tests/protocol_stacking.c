@@ -104,7 +104,8 @@ void p_stacking_begin(struct p_run *r, bool dies)
 
 /* ---- agents ---- */
 
-/* Returns true if an agent that receives the commit can take its weights from the node's copy. */
+/* Returns true if the node can make the commit's change of weights. If its stage starts from a
+ * source, the node needs a complete copy of this source, which gets this commit, too. */
 bool p_can_take_layers(const struct p_run *r, const struct p_node *x)
 {
 	return r->s.stack != P_STACKED || (r->p->always >> x->stage & 1) ||
@@ -112,7 +113,8 @@ bool p_can_take_layers(const struct p_run *r, const struct p_node *x)
 		(x->copy_due || x->copy_applied));
 }
 
-/* Returns true if an agent that has the commit takes its weights from its copy now. */
+/* Returns true if the node, which has the commit, need not wait until its copy has made the
+ * step. */
 bool p_may_take_layers(const struct p_run *r, const struct p_node *x)
 {
 	if (r->s.stack != P_STACKED || (r->p->always >> x->stage & 1))

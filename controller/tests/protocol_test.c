@@ -296,7 +296,9 @@ TEST(missed_routes_are_found)
 	is_found(&p, "it cannot end");
 }
 
-/* Two nodes reported the sum. The third node was believed dead, and had computed another sum. */
+/* Two nodes of a stage reported the same sum. The third node, which was believed dead, has another
+ * sum. After a takeover it applies the commit with its own sum. The comparison of hashes must find
+ * this. */
 TEST(other_weights_after_a_takeover_are_found)
 {
 	struct protocol p = protocol_of(2, 3);

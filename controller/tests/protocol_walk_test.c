@@ -304,7 +304,8 @@ static void add_pass(struct msg_task_event *events, uint32_t *n, const struct co
 	events[(*n)++] = e;
 }
 
-/* before: the microbatches that the node counted before they started over. */
+/* Makes the node report the passes that it has begun and counted. before: the microbatches that it
+ * counted before they started over. */
 static void report_progress(struct controller *c, uint16_t node, uint8_t begun, uint8_t counted,
 			    uint8_t before)
 {
@@ -326,7 +327,7 @@ static void report_progress(struct controller *c, uint16_t node, uint8_t begun, 
 	iteration_report(&c->iteration, &c->members.list[node], &r);
 }
 
-/* Reports passes that run again, and after which nothing is counted. */
+/* Reports a backward pass that a data node ran again, and whose gradient it has counted already. */
 static void passes_again(struct controller *c, uint16_t node, uint32_t m)
 {
 	struct msg_task_event e = { .type = WORK_ENDS,
@@ -382,7 +383,7 @@ static void has_fetched(struct controller *c, struct member *m)
 	standbys_kept(&c->members, m, &k);
 }
 
-/* The controller may release copies before the node reports its commit. */
+/* Makes the node report the commit of its weights or, if copy is true, of its standby copy. */
 static void reports_commit(struct controller *c, struct member *m, int stage, bool copy)
 {
 	struct msg_committed r = {
@@ -696,7 +697,7 @@ static void begins(struct walk *w, uint64_t seed)
 	rng_init(&w->rng, seed);
 	w->p = protocol_of(2, 2);
 	w->p.overlap = seed % 3 == 1;
-	/* Walks with moves have no measured links */
+	/* Sums are ordered ahead only if links are measured, and walks with moves measure none */
 	w->p.ahead = seed % 3 == 2 && w->kind != MOVE;
 	w->c = under_way_of(TWO, 1, w->kind == STACK ? 1 : 2);
 	w->c->run.plan->plan->overlap_sync = w->p.overlap;

@@ -182,7 +182,7 @@ FIXTURE_TEST(a_successor_has_the_same_rates)
 		assert_true(rates[i] == rates_of(run, i + 1));
 	assert_int_equal(rates_last(run), 91);
 
-	/* A record of an earlier version has no such entry */
+	/* The record of an earlier version has no saved rates, and is accepted */
 	assert_int_equal(rates_load(run, NULL), 0);
 	damaged = json_deep_copy(saved);
 	json_object_set_new(damaged, "finish", json_integer(-1));

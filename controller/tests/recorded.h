@@ -18,7 +18,7 @@ enum { RECORDED_NODES = 4, RECORDED_MICROBATCHES = 2, RECORDED_TASKS = 10 };
 
 struct recorded_options {
 	bool without_moments; /* the run has no rows of moments, as if its record were incomplete */
-	/* Writing stops after this commit; recorded_more writes the remaining rows */
+	/* Writing stops after this commit. The test can write later rows with recorded_iteration */
 	uint64_t until;
 	/* A second controller, whose clock differs, wrote it3 */
 	bool other_machine;

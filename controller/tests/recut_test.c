@@ -188,7 +188,7 @@ TEST(a_damaged_order_is_refused)
 	free(read);
 }
 
-/* Makes a node still write its checkpoint of the first iteration. */
+/* Simulates a node that is still writing its checkpoint of the first iteration. */
 static void a_node_saves(struct controller *c)
 {
 	c->run.options.limits.overdue_us = SECOND;
@@ -243,7 +243,8 @@ static void order(struct controller *c, const char *layers)
 	free(o);
 }
 
-/* A replay shows the part before the change with the cluster and the stages that it had. */
+/* A change of stages begins a new part of the run. The record must keep the cluster and the stages
+ * of the former part, because a replay shows the former part with them. */
 TEST_WITH(the_record_keeps_the_former_stages, under_way_begin, under_way_end)
 {
 	struct controller *c = *state;
@@ -290,14 +291,16 @@ TEST_WITH(files_of_an_earlier_order_are_dropped, under_way_begin, under_way_end)
 	assert_false(recut_turn(&c->backups));
 	assert_null(recut->cutting);
 	assert_false(recut->is_ordered || recut->is_stale);
-	/* the order stands, so its failure counts */
+	/* the order has not changed since its thread began, so the thread's failure ends the
+	 * order */
 	order(c, "5,7");
 	start_cutting(c);
 	assert_false(recut_turn(&c->backups));
 	assert_false(recut->is_ordered);
 }
 
-/* The command line of a resumed run gives the present stages. */
+/* The operator has ordered other stages. Then the run is resumed with a command line that gives the
+ * present stages. This takes the order back. */
 TEST_WITH(a_resume_with_the_present_stages_takes_an_order_back, under_way_begin, under_way_end)
 {
 	struct controller *c = *state;
@@ -343,7 +346,7 @@ static struct console *attach(struct controller *c)
 	return &stream->consoles[0];
 }
 
-/* Describes what a comparison of stages reads: the model and the nodes' devices. */
+/* Sets the model and the nodes' devices, which a comparison of stages reads. */
 static void describe(struct controller *c)
 {
 	struct training *t = &c->run.training;
@@ -383,7 +386,8 @@ static int order_cut(struct controller *c, const char *layers)
 	return o.status;
 }
 
-/* An operator who has seen the preview of proposed stages gets these stages, or a refusal. */
+/* An operator has seen a preview of the proposed stages and orders them. If the proposal has
+ * changed since the preview, the controller refuses the order. */
 TEST_WITH(a_proposal_that_changed_after_its_preview_is_refused, under_way_begin, under_way_end)
 {
 	struct controller *c = *state;
@@ -398,7 +402,8 @@ TEST_WITH(a_proposal_that_changed_after_its_preview_is_refused, under_way_begin,
 	p->n_proposals = 1;
 	ask_preview(c, 1, "");
 	wait_for_answer(c, 1);
-	p->n_proposals = 2; /* another choice has ended */
+	/* another search for stages has ended, and may have changed the proposal */
+	p->n_proposals = 2;
 	assert_int_equal(order_cut(c, ""), -ESTALE);
 	assert_int_equal(order_cut(c, "7,5"), 0);
 	ask_preview(c, 2, "");
@@ -406,7 +411,8 @@ TEST_WITH(a_proposal_that_changed_after_its_preview_is_refused, under_way_begin,
 	assert_int_equal(order_cut(c, ""), 0);
 }
 
-/* The second of three requests is refused at once, and the other two are simulated. */
+/* While the first preview is simulated, two others are requested. The third request replaces the
+ * second, which is refused at once, and waits for the first. */
 TEST_WITH(the_newest_preview_waits_for_the_first, under_way_begin, under_way_end)
 {
 	struct controller *c = *state;

@@ -81,9 +81,8 @@ FIXTURE_TEST(a_baseline_is_asked_once)
 	assert_int_equal(c->run.journal.n_notes, 0);
 }
 
-/* Sets the delay of the links between the second stage and the data nodes. Two kinds of links stay:
- * those of one node of the second stage, and those of the first data node. < 0: the other links do
- * not exist, and straight pipelines are impossible. */
+/* Sets the delay of the links between nodes 4 and 5 and the data nodes 1 and 2. The links of n00
+ * and n03 stay fast. delay_s < 0 removes these links, so that straight pipelines are impossible. */
 static void cut(struct controller *c, double delay_s)
 {
 	for (int i = DATA + 1; i < NODES; i++)

@@ -120,8 +120,8 @@ TEST(a_replay_runs_through_a_change_of_stages)
 	replayed_end(&g);
 }
 
-/* The record lacks the phases of old iterations. The nodes that joined the second controller stay
- * in the picture. */
+/* The record lacks the phases of old iterations. The replay must still notice that a second
+ * controller replaced the first, and show all nodes that joined the second. */
 TEST(another_controller_is_noticed_without_its_phases)
 {
 	static const struct recorded_options o = { .recut = true };

@@ -140,12 +140,12 @@ TEST(numbers_come_from_the_rows)
 	assert_int_equal(s->notes[1].at_us, 3450000);
 	assert_int_equal(s->status.iteration_started_us, 3200000);
 	assert_true(s->nodes[1].forward_s == 0.1f);
-	/* Computed by hand, in seconds: F 0.1 .. 0.2, F 0.25 .. 0.35, L 0.4 .. 0.42, B 0.47 ..
-	 * 0.57, B 0.62 .. 0.72. */
+	/* The times of the plan's tasks, computed by hand, in seconds: F 0.1 .. 0.2, F 0.25 ..
+	 * 0.35, L 0.4 .. 0.42, B 0.47 .. 0.57, B 0.62 .. 0.72. */
 	assert_in_range(s->plan_end_us, 719999, 720001);
 	free(s);
-	/* The same with corrected times, both microbatches on n01: F 0.1 .. 0.2, F 0.45 .. 0.75, L
-	 * 1.25 .. 1.27, B 1.32 .. 1.42, B 1.92 .. 2.02. */
+	/* The times with the corrections, and with both microbatches on n01: F 0.1 .. 0.2, F 0.45
+	 * .. 0.75, L 1.25 .. 1.27, B 1.32 .. 1.42, B 1.92 .. 2.02. */
 	s = replayed_at(g.replay, 4500);
 	assert_true(s->nodes[1].forward_s == 0.3f);
 	assert_in_range(s->plan_end_us, 2019999, 2020001);
@@ -160,7 +160,7 @@ TEST(figures_of_gpus_are_replayed)
 	struct replayed g;
 
 	replayed_begin(&g, NULL);
-	for (int i = 0; i < 6; i++) { /* forwards and backwards */
+	for (int i = 0; i < 6; i++) { /* the cursor moves forwards and backwards */
 		struct seen *s = replayed_at(g.replay, times_ms[i]);
 		bool recorded = times_ms[i] > 3250;
 
@@ -185,7 +185,7 @@ TEST(times_of_devices_are_replayed)
 	struct replayed g;
 
 	replayed_begin(&g, NULL);
-	for (int i = 0; i < 5; i++) { /* forwards and backwards */
+	for (int i = 0; i < 5; i++) { /* the cursor moves forwards and backwards */
 		struct seen *s = replayed_at(g.replay, times_ms[i]);
 
 		assert_memory_equal(&s->nodes[0].spent, &none, sizeof(none));

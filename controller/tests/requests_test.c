@@ -86,7 +86,7 @@ FIXTURE_TEST(a_restart_takes_the_remaining_requests)
 	assert_true(c->run.first_attempt > first);
 }
 
-/* While tasks run, there are no sums to compare. */
+/* While tasks run, there are no sums to compare or to restart, so both requests are dropped. */
 FIXTURE_TEST(sums_are_compared_only_while_summing)
 {
 	struct controller *c = *state;

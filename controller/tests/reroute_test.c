@@ -27,8 +27,8 @@ FIXTURE_TEST(a_slow_node_changes_the_next_plan_only)
 	assert_true(c->run.cluster->nodes[3].forward_s > 0.5);
 }
 
-/* Moves a microbatch from n03 to another node, because of a cut link. If has_moved is false, the
- * controller does not know of this move. */
+/* Moves a microbatch from n03 to another node, because of a cut link. has_moved false: the
+ * controller then forgets that the microbatch was moved. */
 static uint32_t take_from_three(struct controller *c, bool has_moved)
 {
 	uint32_t i = 0;
@@ -91,7 +91,8 @@ FIXTURE_TEST(without_a_reroute_the_count_excludes_the_node)
 	assert_false(c->iteration.redo);
 }
 
-/* A stage is lost. The restart waits until the stage is restored. */
+/* A stage is lost, and then a count crosses a reroute. The iteration has to restart, but not before
+ * the stage is restored. */
 FIXTURE_TEST(a_restart_waits_for_a_lost_stage)
 {
 	struct controller *c = *state;
@@ -130,8 +131,8 @@ FIXTURE_TEST(a_stage_taken_over_in_a_pause_starts_nothing)
 	}
 }
 
-/* A run goes back to a checkpoint in a pause. It needs another plan, whose epoch distinguishes the
- * attempts, but begins no iteration. A step then computes one iteration. */
+/* A paused run goes back to a checkpoint. The controller requests another plan, whose epoch
+ * distinguishes the attempts, but begins no iteration before the operator orders a step. */
 FIXTURE_TEST(a_pause_outlasts_a_return_to_a_checkpoint)
 {
 	struct controller *c = *state;

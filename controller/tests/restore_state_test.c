@@ -5,8 +5,8 @@
 #include "base/tests/test.h"
 #include "controller/weights/restore_state.h"
 
-/* The state after each event, for every state before it. A letter stands for a state of the enum,
- * and '.' for a pair that must not occur. These letters were written without the table in
+/* The state after each event, for every state before it. The letter of a state is its entry in
+ * `letters`; '.': a pair that must not occur. The table was written independently of that in
  * restore_state.c. */
 static const char letters[] = "-CFA";
 static const char *const expected[RESTORING_EVENTS] = {

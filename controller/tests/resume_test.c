@@ -325,7 +325,7 @@ FIXTURE_TEST(the_run_continues_once_the_needed_nodes_are_back)
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 	for (int i = 0; i < N; i++)
 		assert_int_equal(member_is_replica(&c->members.list[i]), i != 2);
-	/* This node was absent before the restart */
+	/* n02 was absent before the restart */
 	assert_int_equal(c->members.list[2].state, MEMBER_ABSENT);
 }
 
@@ -368,7 +368,8 @@ FIXTURE_TEST(a_spare_replaces_a_node_that_does_not_return)
 	assert_int_equal(list[3].move.use, USE_ALWAYS);
 }
 
-/* The node had just loaded its weights when the controller ended, and was not in the last sums. */
+/* n02 had just loaded its weights when the previous controller ended, and was not in the last sums.
+ * The run needs only three agents, so n02 waits as a spare. */
 FIXTURE_TEST(a_late_node_waits_as_a_spare_if_enough_others_work)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -386,7 +387,7 @@ FIXTURE_TEST(a_paused_run_stays_paused)
 {
 	struct taken_over *t = *state;
 
-	assert_false(t->c->run.wanted.pause); /* a record without this key */
+	assert_false(t->c->run.wanted.pause); /* the record has no entry for a pause */
 	t->c->run.wanted.pause = true;
 	assert_int_equal(resume_save(&t->c->members), 0);
 	end(t->c);
@@ -447,8 +448,8 @@ FIXTURE_TEST(the_history_names_the_algorithm)
 		assert_string_equal(c->run.record.curves.iterations[i].algorithm, "best");
 }
 
-/* Times of events are from the agent's clock. The controller knows this clock only after some
- * heartbeats. */
+/* Events have times of the agent's clock. The controller knows this clock only after the agent's
+ * first heartbeat, so the run does not start before. */
 FIXTURE_TEST(the_run_waits_for_each_clock)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -512,7 +513,8 @@ AT_THE_END(the_holders_write_the_checkpoint)
 	assert_int_equal(c->run.phase, PHASE_PLANNING);
 }
 
-/* The nodes of the stage have exited, were ordered to exit, or were replaced by new processes. */
+/* n00, the only node of its stage, has returned as a new process without weights. After the time
+ * limit for gathering, the run ends without the last checkpoint. */
 AT_THE_END(a_stage_without_a_holder_cannot_be_written)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -535,7 +537,7 @@ AT_THE_END(the_wait_for_writers_ends)
 	assert_int_equal(c->run.ending.exit_status, 0);
 }
 
-/* The record says that the checkpoint is complete. */
+/* The record says that the last checkpoint is complete, so the run ends before any node returns. */
 AT_THE_END(a_written_checkpoint_ends_the_run)
 {
 	struct taken_over *t = *state;
@@ -593,8 +595,8 @@ static void add_hash(struct controller *c, uint16_t node, uint64_t hash)
 	assert_int_equal(store_hashes(c->run.record.store, &h, 1, NULL), 0);
 }
 
-/* n03 has wrong weights, as the previous controller knew. The node with the right weights returns
- * later. */
+/* n03 reports wrong weights: the record has only the hash that n01 reported. The controller
+ * therefore waits for n01 to return with the right weights. */
 FIXTURE_TEST(nodes_with_recorded_hashes_are_awaited)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -621,8 +623,8 @@ FIXTURE_TEST(the_wait_for_recorded_hashes_ends)
 	assert_true(member_is_replica(&c->members.list[3]));
 }
 
-/* Records that stage 1 was restored after that commit. other: node 1 returns, too, with the stage's
- * earlier weights. */
+/* Records that stage 1 was restored with other weights after the last commit. other: node 1
+ * returns, too, with the weights from before the restore. */
 static void put_back_after(void **state, bool other)
 {
 	struct store_restore made = { .iteration = COMMITS,
@@ -655,7 +657,8 @@ FIXTURE_TEST(hashes_from_before_a_restore_are_ignored)
 	put_back_after(state, true);
 }
 
-/* A stage is lost. A node that joins late may have its only weights. */
+/* The run waits for lost stages. A node that joins late may have the only weights of its stage, or
+ * the only copy of another stage, so the controller remembers both. */
 FIXTURE_TEST(weights_of_a_late_node_are_used)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -798,9 +801,9 @@ FIXTURE_TEST(a_record_that_lost_rows_is_reported)
 	}
 }
 
-/* A controller may die between a commit and the acts of the next iteration. The next controller
- * then carries these acts out, but not those that the record has. A command of an operator is no
- * such act, even if the operator's key is named "script". */
+/* A controller may die after a commit and before it carries out the acts of the next iteration. The
+ * next controller carries out these acts, except those that are already in the record. A command
+ * of an operator is no such act, even if the operator's key is named "script". */
 FIXTURE_TEST(acts_that_nobody_carried_out_are_still_due)
 {
 	struct taken_over *t = *state;

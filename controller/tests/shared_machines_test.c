@@ -13,7 +13,7 @@
 
 enum { AGENTS = 4, CORES = 2 };
 
-/* Returns a controller whose first agents are on one machine. */
+/* Returns a controller whose first AGENTS agents are on one machine. */
 static struct controller *on_one_machine(void **state)
 {
 	struct controller *c = *state;
@@ -111,7 +111,7 @@ FIXTURE_TEST(agents_beside_other_programs_wait)
 }
 
 /* Agents that use the whole machine wait for one another. The pace in the plan already includes
- * this wait. */
+ * this wait, so the machine does not count as shared with other programs. */
 FIXTURE_TEST(agents_that_fill_their_machine_do_not_share_it)
 {
 	struct controller *c = on_one_machine(state);
@@ -121,7 +121,8 @@ FIXTURE_TEST(agents_that_fill_their_machine_do_not_share_it)
 	assert_int_equal(shown(c, 0), 0);
 }
 
-/* A restarted process counts its times from zero, and some systems do not count them at all. */
+/* A restarted process counts its times from zero, and some systems do not count them at all. The
+ * controller must not conclude from such counts that other programs share the machine. */
 FIXTURE_TEST(odd_counts_are_ignored)
 {
 	struct controller *c = on_one_machine(state);

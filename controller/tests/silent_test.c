@@ -214,8 +214,8 @@ UNSAVED(a_stage_whose_nodes_slept_is_not_rebuilt)
 	assert_false(journal_has(w, "averaged from its neighbours after"));
 }
 
-/* A new process has restored the stage from a copy. It has done no work in the iteration in which
- * the stage was lost. */
+/* The last node of S2 is replaced by a new process, which restores the stage from a copy. This
+ * process has done no work in the present iteration, so the iteration restarts. */
 UNSAVED(a_stage_restored_by_a_new_process_restarts_the_iteration)
 {
 	struct world *w = *state;
@@ -293,8 +293,8 @@ UNSAVED(weights_of_an_excluded_node_are_used)
 	assert_false(journal_has(w, "averaged"));
 }
 
-/* The excluded node's weights have another hash. Therefore the stage is rebuilt from its
- * neighbours, as if that node had no weights. */
+/* The weights that are fetched from the excluded node have another hash than the node reported.
+ * Therefore they are not used, and the stage is rebuilt from its neighbours. */
 UNSAVED(other_weights_of_an_excluded_node_are_not_used)
 {
 	struct world *w = *state;
@@ -306,8 +306,9 @@ UNSAVED(other_weights_of_an_excluded_node_are_not_used)
 	WORLD_UNTIL(w, journal_has(w, "averaged from its neighbours after it9"));
 }
 
-/* All nodes of stage S1 sleep while a new controller starts, and for longer than it waits. Only
- * these nodes have the last commit of their stage. */
+/* All nodes of stage S1 sleep while a new controller starts, and for longer than it waits for
+ * nodes. Only these nodes have the last commit of their stage, so the run must wait until they are
+ * back. */
 UNSAVED(a_node_that_slept_through_a_takeover_is_awaited)
 {
 	const char *options[] = { "--silence-ms", "3000", "--overdue-s", "60",

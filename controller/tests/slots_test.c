@@ -96,7 +96,7 @@ FIXTURE_TEST(two_late_agents_share_the_memory_of_their_machine)
 	slots_settle_late(&c->members, second);
 	assert_int_equal(nodes[NODE].memory, 5);
 
-	/* The first plan relies on the numbers. */
+	/* While the run gathers agents, the numbers stay, because the first plan relies on them. */
 	first->state = MEMBER_SYNCING;
 	first->assigned.is_welcomed = true;
 	c->run.phase = PHASE_GATHERING;

@@ -143,7 +143,7 @@ FIXTURE_TEST(the_choice_is_no_slower_than_equal_stages)
 	stage_choice_free(c);
 }
 
-/* All slow nodes in one small stage are better than equal stages. */
+/* An iteration is shorter if one small stage has all slow nodes than if all stages are equal. */
 FIXTURE_TEST(stages_are_compared_without_a_choice)
 {
 	static const int stage_of[NODES] = { 0, 0, 1, 1, 2, 2 };
@@ -168,8 +168,8 @@ FIXTURE_TEST(stages_are_compared_without_a_choice)
 	stage_choice_free(c);
 }
 
-/* A change of stages keeps the number of skipped stages: 1 of 3, then 1 of 6. With 1 of 2,
- * microbatches visit stage 0 alone. */
+/* The run skips 1 of 3 stages. With 6 given stages, microbatches still skip 1. With 2 given stages,
+ * they skip 1, and visit stage 0 alone. */
 FIXTURE_TEST(given_stages_keep_the_number_of_skipped_stages)
 {
 	static const int stage_of[][NODES] = { { 0, 1, 2, 3, 4, 5 }, { 0, 0, 0, 1, 1, 1 } };
@@ -295,7 +295,8 @@ static double resize(struct controller *w, const char *reason)
 	return ratio;
 }
 
-/* If a configured microbatch takes half of the limit, only twice the size is allowed. */
+/* A configured microbatch takes half of the bytes that a message may have. Microbatches may
+ * therefore become at most twice as large. */
 FIXTURE_TEST(an_activation_stays_within_the_limit_of_a_message)
 {
 	struct stage_question *q = ask(*state);
@@ -317,8 +318,8 @@ FIXTURE_TEST(near_nodes_keep_the_size_of_microbatches)
 	assert_true(resize(w, "") == 1);
 }
 
-/* No node can hold the whole model, and each holds one microbatch. With larger microbatches, fewer
- * messages take the long way. */
+/* No node has memory for the whole model, and each holds one microbatch at a time. With larger
+ * microbatches, fewer messages cross the slow links. */
 FIXTURE_TEST(distant_nodes_get_larger_microbatches)
 {
 	struct controller *w = *state;
@@ -331,7 +332,7 @@ FIXTURE_TEST(distant_nodes_get_larger_microbatches)
 	assert_true(resize(w, "because an iteration takes ") > 1);
 }
 
-/* Gives the members the least memory that is enough for some size of microbatches. */
+/* Gives every member just enough memory for microbatches of the smallest size. */
 static void limit_memory_to_a_smaller_size(struct controller *w)
 {
 	uint64_t mib = 18;

@@ -88,7 +88,7 @@ TEST(slow_tasks_have_time)
 {
 	struct controller *c = made();
 
-	/* The node's tasks take one real second each, although the plan predicts less */
+	/* n02's tasks take one real second each, although the plan predicts less */
 	c->members.list[2].compute.forward_s = 1;
 	assert_false(hung_after(c, 120));
 	assert_true(hung_after(c, 1));
@@ -176,7 +176,8 @@ static void looks(struct controller *c, int n, uint32_t silent)
 	}
 }
 
-/* The last heartbeats of all nodes report rest, but one of these heartbeats may be outdated. */
+/* The last heartbeats of all nodes report rest, but n02 is silent and may be busy by now. The
+ * iteration restarts only after n02 is heard again. */
 TEST(a_node_that_is_not_heard_may_be_busy)
 {
 	struct controller *c = made();
@@ -254,8 +255,8 @@ TEST(each_kind_of_work_gives_more_time)
 	}
 }
 
-/* After a commit, all nodes make their step at the same time and do nothing else. A node that
- * missed the commit makes no step. */
+/* After a commit, all nodes make their step at the same time and do nothing else. None of them is
+ * dropped. n02 missed the commit. When the others have made their step, n02 is dropped. */
 TEST(a_node_that_makes_its_step_is_not_dropped)
 {
 	struct controller *c = made();
@@ -354,7 +355,8 @@ TEST(a_big_sum_has_time)
 	bare_free(c);
 }
 
-/* Each replica waits for another replica, so the controller cannot tell which one is late. */
+/* Each replica waits for another replica, so the controller cannot tell which one is late. It drops
+ * no replica, and the iteration restarts. */
 TEST(sums_that_wait_for_each_other_restart)
 {
 	struct controller *c = made();

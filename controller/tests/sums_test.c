@@ -1,5 +1,5 @@
-/* sums_test.c - if links are measured, orders to sum are sent with the start. They become void
- * after a reroute. */
+/* sums_test.c - if links are measured, the orders to sum are sent together with START. After a
+ * reroute these orders are void. */
 
 #include "base/tests/test.h"
 #include "controller/iteration/commit.h"

@@ -88,8 +88,8 @@ void visitor_turn(struct visitor *v)
 	}
 }
 
-/* The controller reads its list of keys a few times a second. Until then it refuses keys that were
- * just admitted. */
+/* The controller reads its list of keys only a few times a second. A key that was just admitted is
+ * refused at first, so this refusal is forgotten. */
 void visitor_come_in(struct visitor *v, struct visitor *other)
 {
 	UNTIL(v, other, v->up);

@@ -190,8 +190,9 @@ FOLDER_TEST(the_format_of_activations_is_recorded)
 	assert_non_null(strstr(err.text, "\"fp8\": expected fp32, bf16, q8 or q6"));
 }
 
-/* The sample has paths of 4 stages. After every second iteration, some stages take the weights of
- * other stages. */
+/* Stages count as visited if a path is longer than the given length, or if stages took the weights
+ * of other stages. The sample's paths have 4 stages. Its even commits have stages that took
+ * weights. */
 FOLDER_TEST(the_record_says_whether_stages_were_visited)
 {
 	struct folder *f = *state;
