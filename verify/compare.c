@@ -49,6 +49,7 @@ struct hashes {
 	struct compare_result *result;
 	bool *announced; /* (n_stages) true if a node reported a hash of the stage */
 	uint64_t *first; /* (n_stages) the first hash that a node reported of the stage */
+	uint64_t except; /* one bit for each stage whose hashes are not compared */
 };
 
 static void count_hash(const struct store_hash *h, uint64_t expected, struct compare_weights *out)
@@ -73,16 +74,21 @@ static int see_hash(void *context, const struct store_hash *h)
 	if (!x->announced[h->stage])
 		x->first[h->stage] = h->hash;
 	x->announced[h->stage] = true;
+	if (x->except >> h->stage & 1)
+		return 0;
 	count_hash(h, x->result->tolerance_from ? x->first[h->stage]
 						: replay_hash(x->replay, h->stage),
 		   &x->result->weights);
 	return 0;
 }
 
-static int compare_hashes(struct comparison *x, uint64_t iteration, struct error *err)
+/* Compares all hashes that nodes announced with the commit, except those of some stages: one bit for
+ * each. */
+static int compare_hashes(struct comparison *x, uint64_t iteration, uint64_t except,
+			  struct error *err)
 {
 	uint32_t n_stages = replay_config(x->replay)->n_stages;
-	struct hashes h = { .replay = x->replay, .result = x->result,
+	struct hashes h = { .replay = x->replay, .result = x->result, .except = except,
 			    .announced = alloc_array(n_stages, sizeof(*h.announced)),
 			    .first = alloc_array(n_stages, sizeof(*h.first)) };
 	int rc = store_each_hash(x->store, iteration, see_hash, &h, err);
@@ -250,7 +256,7 @@ static int compare_iteration(struct comparison *x, uint64_t iteration, struct er
 	}
 	if (rc == 0 && iteration >= x->options->from) {
 		see_nodes(x, &c);
-		rc = compare_hashes(x, iteration, err);
+		rc = compare_hashes(x, iteration, 0, err);
 		if (!out->rehearsal)
 			compare_loss(iteration, c.loss, again.loss, out);
 		compare_norm(iteration, c.gradient_norm, again.norm, out);
@@ -259,9 +265,21 @@ static int compare_iteration(struct comparison *x, uint64_t iteration, struct er
 	return rc;
 }
 
+/* Returns one bit for each stage that was replaced by an average of others after the iteration. */
+static uint64_t averaged_after(const struct comparison *x, uint64_t iteration)
+{
+	uint64_t stages = 0;
+
+	for (size_t i = x->next_restore; i < x->n_restores; i++)
+		if (x->restores[i].iteration == iteration && x->restores[i].n_from > 0)
+			stages |= UINT64_C(1) << x->restores[i].stage;
+	return stages;
+}
+
 /* Loads the checkpoint with which the replay begins, if it is that of this iteration and of the
  * present part. Compares its weights with those that nodes announced, unless these are the weights
- * of former stages. */
+ * of former stages. A stage that was replaced by an average may have been saved before or after, so
+ * it is not compared. */
 static int begin_later(struct comparison *x, uint64_t iteration, struct error *err)
 {
 	int rc;
@@ -273,7 +291,7 @@ static int begin_later(struct comparison *x, uint64_t iteration, struct error *e
 	if (rc != 0 || iteration < x->options->from ||
 	    iteration == replay_part(x->replay)->after)
 		return rc;
-	return compare_hashes(x, iteration, err);
+	return compare_hashes(x, iteration, averaged_after(x, iteration), err);
 }
 
 /* If the run changed its stages after this iteration, makes the same change in the replay. */

@@ -120,6 +120,28 @@ FIXTURE_TEST(a_checkpoint_with_other_weights_is_found)
 	assert_int_equal(r.weights.first_differing.stage, STAGES - 1);
 }
 
+/* After a commit a stage is lost, replaced by an average of other stages, and saved. The checkpoint
+ * then has other weights of this stage than the nodes announced with the commit, and both are
+ * right. */
+FIXTURE_TEST(a_checkpoint_after_an_average_is_equal)
+{
+	struct cluster *c = *state;
+	struct compare_result r;
+	struct error err;
+
+	for (uint64_t i = 1; i <= ITERATIONS; i++) {
+		play_iteration(c, i, false, NULL);
+		if (i != SAVED)
+			continue;
+		play_average(c, SAVED, 0.75f);
+		save(c, false);
+	}
+	assert_int_equal(compare(c, 1, &r, &err), 0);
+	assert_true(compare_equal(&r));
+	assert_int_equal(r.began_after, SAVED);
+	assert_int_equal(r.weights.averaged, 1);
+}
+
 static void read_data_twice(struct played *r)
 {
 	r->routes[1].wave = r->routes[3].wave;

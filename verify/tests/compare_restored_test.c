@@ -7,25 +7,9 @@
 #include "base/tests/test.h"
 #include "verify/tests/play.h"
 
-static uint32_t node_of(uint8_t stage)
-{
-	for (uint32_t n = 0; n < NODES; n++)
-		if (play_stage_of[n] == stage)
-			return n;
-	fail_msg("no node of stage %u", stage);
-	return 0;
-}
-
 struct state {
 	float *arrays[NODES][3];
 };
-
-static void arrays_of(struct stage *s, float *to[3])
-{
-	to[0] = stage_weights(s);
-	to[1] = stage_moment1(s);
-	to[2] = stage_moment2(s);
-}
 
 /* Saves the weights and moments of every node; if `restore` is true, writes the saved arrays
  * back. */
@@ -35,7 +19,7 @@ static void copy_states(struct cluster *c, struct state *s, bool restore)
 		size_t bytes = stage_parameters(c->nodes[n]) * sizeof(float);
 		float *now[3];
 
-		arrays_of(c->nodes[n], now);
+		play_arrays_of(c->nodes[n], now);
 		for (int k = 0; k < 3; k++) {
 			if (!restore)
 				s->arrays[n][k] = malloc(bytes);
@@ -62,13 +46,13 @@ static struct compare_result restored(struct cluster *c, bool wrong)
 	play_iteration(c, 3, false, NULL);
 	copy_states(c, &states, true);
 	if (wrong)
-		stage_weights(c->nodes[node_of(1)])[7] += 1e-6f;
+		stage_weights(c->nodes[play_node_of(1)])[7] += 1e-6f;
 	for (uint8_t s = 0; s < STAGES; s++)
 		rows[s] = (struct store_restore){ .iteration = 2,
 						  .last = 3,
 						  .stage = s,
-						  .node = (uint16_t)node_of(s),
-						  .hash = stage_hash(c->nodes[node_of(s)]) };
+						  .node = (uint16_t)play_node_of(s),
+						  .hash = stage_hash(c->nodes[play_node_of(s)]) };
 	if (store_restore(c->store, rows, STAGES, &err) != 0)
 		fail_msg("%s", err.text);
 	play_iteration(c, 3, false, NULL);
@@ -96,35 +80,13 @@ FIXTURE_TEST(another_checkpoint_is_found)
 	assert_int_equal(r.weights.first_differing.stage, 1);
 }
 
-/* Plays a run in which stage 2 is lost after the second iteration. Its new weights are 3/4 of those
- * of stage 1, computed here. The record names the factor `recorded`. */
+/* Plays a run in which stage 2 is lost after the second iteration, and replaced by 3/4 of stage 1.
+ * The record names the factor `recorded`. */
 static struct compare_result averaged(struct cluster *c, float recorded)
 {
-	struct store_restore row = { .iteration = 2,
-				     .last = 2,
-				     .stage = 2,
-				     .n_from = 1,
-				     .from = { 1 },
-				     .weight = { recorded } };
-	float *to[3], *from[3];
-	struct error err = { "" };
-
 	play_iteration(c, 1, false, NULL);
 	play_iteration(c, 2, false, NULL);
-	arrays_of(c->nodes[node_of(1)], from);
-	for (uint32_t n = 0; n < NODES; n++) {
-		if (play_stage_of[n] != 2)
-			continue;
-		arrays_of(c->nodes[n], to);
-		for (int k = 0; k < 3; k++)
-			for (size_t i = 0; i < stage_parameters(c->nodes[n]); i++)
-				to[k][i] = 0.75f * from[k][i];
-		stage_changed(c->nodes[n]);
-		row.node = (uint16_t)n;
-		row.hash = stage_hash(c->nodes[n]);
-	}
-	if (store_restore(c->store, &row, 1, &err) != 0)
-		fail_msg("%s", err.text);
+	play_average(c, 2, recorded);
 	play_iteration(c, 3, false, NULL);
 	return play_compare(c);
 }

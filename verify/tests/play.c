@@ -376,3 +376,46 @@ struct compare_result play_all(struct cluster *c, bool again, void (*tamper)(str
 		play_iteration(c, i, again, i == 2 ? tamper : NULL);
 	return play_compare(c);
 }
+
+uint32_t play_node_of(uint8_t stage)
+{
+	for (uint32_t n = 0; n < NODES; n++)
+		if (play_stage_of[n] == stage)
+			return n;
+	fail_msg("no node of stage %u", stage);
+	return 0;
+}
+
+void play_arrays_of(struct stage *s, float *to[3])
+{
+	to[0] = stage_weights(s);
+	to[1] = stage_moment1(s);
+	to[2] = stage_moment2(s);
+}
+
+void play_average(struct cluster *c, uint64_t iteration, float recorded)
+{
+	struct store_restore row = { .iteration = iteration,
+				     .last = iteration,
+				     .stage = 2,
+				     .n_from = 1,
+				     .from = { 1 },
+				     .weight = { recorded } };
+	float *to[3], *from[3];
+	struct error err = { "" };
+
+	play_arrays_of(c->nodes[play_node_of(1)], from);
+	for (uint32_t n = 0; n < NODES; n++) {
+		if (play_stage_of[n] != 2)
+			continue;
+		play_arrays_of(c->nodes[n], to);
+		for (int k = 0; k < 3; k++)
+			for (size_t i = 0; i < stage_parameters(c->nodes[n]); i++)
+				to[k][i] = 0.75f * from[k][i];
+		stage_changed(c->nodes[n]);
+		row.node = (uint16_t)n;
+		row.hash = stage_hash(c->nodes[n]);
+	}
+	if (store_restore(c->store, &row, 1, &err) != 0)
+		fail_msg("%s", err.text);
+}

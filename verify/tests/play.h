@@ -68,6 +68,12 @@ void play_iteration(struct cluster *c, uint64_t iteration, bool again,
 struct compare_result play_compare(struct cluster *c);
 /* Plays ITERATIONS iterations and compares them. `tamper` changes the record of the second one. */
 struct compare_result play_all(struct cluster *c, bool again, void (*tamper)(struct played *r));
+/* Returns the first node of a stage. */
+uint32_t play_node_of(uint8_t stage);
+/* Gives the weights and the two moments of a stage; borrowed. */
+void play_arrays_of(struct stage *s, float *to[3]);
+/* Replaces stage 2 after an iteration by 3/4 of stage 1. The record names the factor `recorded`. */
+void play_average(struct cluster *c, uint64_t iteration, float recorded);
 /* Writes a random text into the corpus file. */
 void play_make_text(struct cluster *c);
 
