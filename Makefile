@@ -279,7 +279,7 @@ tsan:
 
 # check-gpu compares a real GPU with the CPU, and bench-gpu measures its speed. Without a GPU both say so. They need nvcc
 # and the C library, and no other package. Without nvcc `make check` links the program, to show that GPU_SRC is complete.
-GPU_SRC := $(wildcard base/alloc.c base/array.c base/file.c base/process/cgroup.c base/process/numa.c base/process/turn.c base/error.c base/rng.c base/clock.c base/tensor_format.c model/adamw.c model/device_check.c model/device_name.c model/hash.c model/squares.c model/stage.c model/tensor.c model/trainer.c model/config.c model/cut.c model/codec/*.c model/rehearsal/pretend.c \
+GPU_SRC := $(wildcard base/alloc.c base/array.c base/file.c base/not_text.c base/process/cgroup.c base/process/numa.c base/process/turn.c base/error.c base/rng.c base/clock.c base/tensor_format.c model/adamw.c model/device_check.c model/device_name.c model/hash.c model/squares.c model/stage.c model/tensor.c model/trainer.c model/config.c model/cut.c model/codec/*.c model/rehearsal/pretend.c \
 	model/tests/kernel_check.c model/tests/repeat_check.c model/tests/sums_check.c model/cuda/*.c model/cuda/check/*.c model/cpu/check/*.c) $(filter-out model/cpu/product.c,$(wildcard model/cpu/*.c model/vector/*.c))
 $(BUILD)/gpu: $(patsubst %.c,$(BUILD)/%.o,$(GPU_SRC)) $(cuda_objects)
 	$(call say,LD)

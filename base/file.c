@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/not_text.h"
+
 /* First size of the buffer for a file whose size is unknown. */
 #define FIRST_READ ((size_t)1 << 16)
 enum { LINKS_MOST = 40 }; /* limit of links that are followed in turn, as in the kernel */
@@ -117,13 +119,25 @@ int file_read_text(const char *path, size_t most, char **out, size_t *size, stru
 {
 	static const char mark[] = "\xef\xbb\xbf"; /* a byte order mark in UTF-8 */
 	const size_t length = sizeof(mark) - 1;
-	int rc = file_read(path, most, out, size, err);
+	const char *reason;
+	char *text;
+	size_t n;
+	int rc = file_read(path, most, &text, &n, err);
 
-	if (rc == 0 && *size >= length && memcmp(*out, mark, length) == 0) {
-		*size -= length;
-		memmove(*out, *out + length, *size + 1);
+	if (rc != 0)
+		return rc;
+	reason = not_text_reason(text, n);
+	if (reason) {
+		free(text);
+		return error_set(err, -EINVAL, "%s: %s", path, reason);
 	}
-	return rc;
+	if (n >= length && memcmp(text, mark, length) == 0) {
+		n -= length;
+		memmove(text, text + length, n + 1);
+	}
+	*out = text;
+	*size = n;
+	return 0;
 }
 
 static int write_all(int fd, const char *from, size_t size)

@@ -15,7 +15,8 @@
 int file_read(const char *path, size_t most, char **out, size_t *size, struct error *err);
 
 /* Reads a text that a person may have written: drops the byte order mark with which some editors
- * begin a file. Otherwise as file_read. */
+ * begin a file. -EINVAL also if the file is compressed, UTF-16 or a Git LFS pointer (not_text.h).
+ * Otherwise as file_read. */
 int file_read_text(const char *path, size_t most, char **out, size_t *size, struct error *err);
 
 /* Modes of a new file. FILE_RESULT: the umask decides who may read the file. FILE_PRIVATE: only the

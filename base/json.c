@@ -104,7 +104,10 @@ int json_int(const json_t *object, const char *where, const char *key, int least
 	}
 	if (!v || !json_is_integer(v) || json_integer_value(v) < least ||
 	    json_integer_value(v) > most) {
-		snprintf(what, sizeof(what), "a whole number from %d to %d", least, most);
+		if (least == most)
+			snprintf(what, sizeof(what), "%d", least);
+		else
+			snprintf(what, sizeof(what), "a whole number from %d to %d", least, most);
 		return json_expected(v, where, key, what, err);
 	}
 	*out = (int)json_integer_value(v);
@@ -189,6 +192,8 @@ int json_parse_object(const char *text, size_t size, json_t **out, struct error 
 	json_error_t why;
 	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
 
+	if (size == 0)
+		return error_set(err, -EINVAL, "is empty");
 	if (!root)
 		return error_set(err, -EINVAL, "line %d, column %d: %s", why.line, why.column,
 				 why.text);

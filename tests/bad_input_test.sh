@@ -204,6 +204,21 @@ for verb in eval generate; do
 done
 [ ! -e "$dir/none" ] || die "something was written in spite of an error"
 
+# ---- a limit of file sizes (ulimit -f) is reported, and ends no program without a message. Of a checkpoint that cannot be
+# completed nothing stays, because it would fill the disk.
+limited() { # limited BLOCKS WORDS COMMAND...: with files of at most BLOCKS KiB the command fails with these words
+	(ulimit -f "$1" && expect 1 "$2: File too large" "${@:3}") || exit 1
+}
+limited 400 'limit/.*stage-001.*' "$sk" train "${short[@]}" --cut 0,6,6 --set dim=24 --set ffn_dim=256 --out "$dir/limit"
+[ -z "$(ls "$dir/limit")" ] || die "a part of a checkpoint is left: $(ls "$dir/limit")"
+limited 100 'model.safetensors' "$sk" export "$dir/model" --out "$dir/limit-hf"
+limited 20 'limit.bin' "$sk" tokenize --corpus "$0" --out "$dir/limit.bin"
+[ ! -e "$dir/limit.bin" ] || die "a part of a shard is left"
+
+# ---- a checkpoint beyond the last iteration: nothing is trained, and the command says this
+"$sk" train --from "$dir/model" "${short[@]}" >"$dir/out" 2>"$dir/again.err" || die "train: exit status $?"
+grep -q "model is at iteration 1 already, and --iterations is 1: nothing was trained" "$dir/again.err" || die "$(cat "$dir/again.err")"
+
 # ---- training that diverges: the last 1,000 weights are finite, but so large that the loss is not
 damaged "$dir/hf" && truncate -s -4000 "$dir/damaged-model/model.safetensors"
 for _ in $(seq 1000); do printf '\377\377\177\177'; done >>"$dir/damaged-model/model.safetensors"
@@ -212,6 +227,7 @@ before=$(cd "$dir/large" && cat manifest.json stage-* | sha256sum)
 large=("$sk" train --from "$dir/large" --out "$dir/large" --format jsonl "${short[@]}" --iterations 3)
 expect 1 'diverged after iteration 0: the validation loss is not finite' "${large[@]}"
 expect 1 'diverged in iteration 1: the loss is not finite' "${large[@]}" --validate-every 0
+expect 1 'the logits are not finite' "$sk" generate "$dir/large"
 expect 1 'diverged in iteration 1' "${large[@]}" --validate-every 0 --skip-bad-steps 2
 [ "$(grep -c 'is not finite; its microbatches are skipped' "$dir/expect.err")" = 2 ] || die "not 2 iterations were skipped"
 expect 1 'the loss is not finite' "$sk" eval "$dir/large" --batches 1 --format jsonl

@@ -94,8 +94,30 @@ printf '[\n {"text": "x"}\n]\n' >"$dir/array.json"
 expect 1 'array.json: a JSON array: .*each line' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/array.json"
 expect 1 "$dir: a folder, not a file" "$model" tokenize --out "$dir/d.bin" --corpus "$dir"
 gzip -c "$0" >"$dir/text.gz"
-expect 1 'text.gz: line .*, byte .*: NUL: not a text .unpack' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/text.gz"
-expect 1 'text.gz: not a text: .*unpack' "$model" train --corpus "$dir/text.gz"
+expect 1 'text.gz: is compressed with gzip: unpack' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/text.gz"
+expect 1 'text.gz: is compressed with gzip: unpack' "$model" train --corpus "$dir/text.gz"
+cp "$dir/text.gz" "$dir/packed.jsonl"
+expect 1 'packed.jsonl: is compressed with gzip' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/packed.jsonl"
+# Git leaves a pointer where a large file was not fetched. The pointer would be a text.
+for name in pointer.txt pointer.jsonl pointer.bin pointer.json pointer.model; do
+	printf 'version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 1\n' >"$dir/$name"
+done
+for name in pointer.txt pointer.jsonl pointer.bin; do
+	expect 1 "$name: is a Git LFS pointer" "$model" tokenize --out "$dir/d.bin" --corpus "$dir/$name"
+	expect 1 "$name: is a Git LFS pointer" "$model" train --corpus "$dir/$name"
+done
+for name in pointer.json pointer.model; do
+	expect 1 "$name: is a Git LFS pointer" "$model" tokenize --tokenizer "$dir/$name" --out "$dir/d.bin" --corpus "$dir/a.txt"
+done
+# A byte order mark at the beginning of a text is no part of the text.
+{ printf '\xef\xbb\xbf'; cat "$dir/a.txt"; } >"$dir/mark.txt"
+ok '3 tokens' "$model" tokenize --out "$dir/mark.bin" --corpus "$dir/mark.txt"
+gives mark.bin 97 10 98
+printf '\xef\xbb\xbf' >"$dir/only.txt"
+expect 1 'only.txt: is empty' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/only.txt"
+# --raw would otherwise have no effect on other files, and their bytes would become tokens.
+cp "$dir/train.bin" "$dir/train.u16"
+expect 1 'train.u16: --raw reads tokens from files named .bin' "$model" tokenize --raw --out "$dir/d.bin" --corpus "$dir/train.u16"
 { cat "$dir/a.bin" && echo; } >"$dir/long.bin"
 expect 1 'long.bin: too long: ' "$model" train --corpus "$dir/long.bin"
 
@@ -116,13 +138,15 @@ expect 1 'far.txt: line 1, byte 72021: no token for the byte 0x68' "$model" toke
 printf '{"text": "low"}\n{"text": "lo\\u006bl"}\n' >"$dir/high.jsonl"
 expect 1 'high.jsonl: line 2: no token for the byte 0x6b' "$model" tokenize --tokenizer "$dir" --out "$dir/d.bin" --corpus "$dir/high.jsonl"
 printf 'low\nlow \xff' >"$dir/latin.txt"
-expect 1 'latin.txt: line 2, byte 5: not UTF-8' "$model" tokenize --tokenizer "$dir" --out "$dir/d.bin" --corpus "$dir/latin.txt"
+expect 1 'latin.txt: line 2, byte 5: not UTF-8 .*iconv' "$model" tokenize --tokenizer "$dir" --out "$dir/d.bin" --corpus "$dir/latin.txt"
 sed 's/"normalizer": null/"normalizer": {"type": "Lowercase"}/' "$dir/tokenizer.json" >"$dir/lower.json"
 expect 1 'lower.json: normalizer: "Lowercase"' "$model" tokenize --tokenizer "$dir/lower.json" --out "$dir/d.bin" --corpus "$dir/low.txt"
 # Files that are no tokenizer: the message says what is wrong with them.
 mkdir "$dir/empty"
 : >"$dir/empty/tokenizer.json"
 expect 1 'empty/tokenizer.json: the file is empty' "$model" tokenize --tokenizer "$dir/empty" --out "$dir/d.bin" --corpus "$dir/low.txt"
+printf 'IQ== 0\nIg== 1\n' >"$dir/llama3.model"
+expect 1 'llama3.model: a file of tiktoken.*tokenizer.json' "$model" tokenize --tokenizer "$dir/llama3.model" --out "$dir/d.bin" --corpus "$dir/low.txt"
 tail -c 200 "$dir/tokenizer.json" >"$dir/tail.json"
 expect 1 'tail.json: not JSON' "$model" tokenize --tokenizer "$dir/tail.json" --out "$dir/d.bin" --corpus "$dir/low.txt"
 head -c 200 "$dir/tokenizer.json" >"$dir/head.json"
@@ -157,6 +181,9 @@ small=(--set vocab=7 --set dim=16 --set n_heads=2 --set n_kv_heads=1 --set ffn_d
 ok parameters "$model" train "${small[@]}" --tokenizer "$dir/tokenizer.json" --corpus "$dir/lows.bin" --iterations 2 --microbatches 2 --out "$dir/lows"
 expect 1 'the corpus is text.*skippipe tokenize' "$model" eval "$dir/lows" --corpus "$dir/lows.txt"
 expect 1 'the corpus is text.*skippipe tokenize' "$model" train --from "$dir/lows" --corpus "$dir/lows.txt"
+cp -r "$dir/lows" "$dir/more"
+sed 's/"special": true}\]/"special": true}, {"id": 7, "content": "[PAD]", "special": true}]/' "$dir/tokenizer.json" >"$dir/more/tokenizer.json"
+expect 1 "the model's vocab is 7, .*more has 8 tokens; some have no weights" "$model" generate "$dir/more"
 ok parameters "$model" train --from "$dir/lows" --corpus "$dir/lows.bin" --iterations 3 --microbatches 2 --out "$dir/lows2"
 ok written "$model" export "$dir/lows2" --out "$dir/lows-hf"
 ok checkpoint "$model" import "$dir/lows-hf" --set n_stages=2 --out "$dir/lows3"

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdio_ext.h>
@@ -61,6 +62,7 @@ static void occupy_closed(void)
 void output_check_at_exit(const char *program)
 {
 	occupy_closed();
+	signal(SIGXFSZ, SIG_IGN);
 	name = program;
 	atexit(close_output);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/not_text.h"
 #include "base/tests/test.h"
 
 TEST(files_are_complete_or_unchanged)
@@ -195,6 +196,39 @@ TEST(texts_are_read_without_a_byte_order_mark)
 		assert_int_equal(size, strlen(cases[i].text));
 		free(text);
 	}
+	unlink(path);
+}
+
+TEST(files_that_are_no_text_are_refused_with_a_remedy)
+{
+	static const struct {
+		const char *file, *reason;
+	} cases[] = {
+		{ "version https://git-lfs.github.com/spec/v1\noid", "git lfs pull" },
+		{ "\x1f\x8b\x08", "gzip: unpack" },
+		{ "\x28\xb5\x2f\xfd$", "zstd: unpack" },
+		{ "\xfd\x37zXZ", "xz: unpack" },
+		{ "BZh9", "bzip2: unpack" },
+		{ "PK\x03\x04", "zip archive: unpack" },
+		{ "\xff\xfe{", "UTF-16: convert" },
+		{ "\xfe\xff{", "UTF-16: convert" },
+	};
+	char path[] = "/tmp/skippipe-base-XXXXXX", *text = NULL;
+	struct error e;
+	size_t size;
+
+	close(mkstemp(path));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *file = cases[i].file;
+
+		assert_int_equal(file_write(path, file, strlen(file), 0600, NULL), 0);
+		assert_int_equal(file_read_text(path, 100, &text, &size, &e), -EINVAL);
+		assert_non_null(strstr(e.text, path));
+		assert_non_null(strstr(e.text, cases[i].reason));
+		/* The last byte that tells the kind of the file is missing. */
+		assert_null(not_text_reason(file, 1));
+	}
+	assert_null(text);
 	unlink(path);
 }
 

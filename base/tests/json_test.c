@@ -34,6 +34,7 @@ TEST(refusals_name_what_is_wrong)
 		{ "{\"format\": \"x/1\", \"n\": 3, \"n\": 3}", "duplicate" },
 		{ "{\"format\": \"x/1\",\n\"n\": 3} 4", "line 2" },
 		{ "[]", "expected a JSON object" },
+		{ "", "is empty" },
 		{ "{\"format\": \"x/2\"}", "format: expected \"x/1\", found \"x/2\"" },
 		{ "{\"n\": 3}", "format: expected \"x/1\", found nothing" },
 		{ "{\"format\": \"x/1\", \"m\": 3}", "m: unknown key" },

@@ -301,6 +301,19 @@ static void remove_old(const char *folder, const json_t *shards)
 		closedir(d);
 }
 
+/* Removes the shards of a checkpoint that could not be completed, because on a full disk they would
+ * take the room that other programs need. */
+static void remove_shards(const char *folder, const json_t *shards)
+{
+	for (size_t i = 0; i < json_array_size(shards); i++) {
+		const json_t *file = json_object_get(json_array_get(shards, i), "file");
+		char path[PATH];
+
+		snprintf(path, sizeof(path), "%s/%s", folder, json_string_value(file));
+		unlink(path);
+	}
+}
+
 static int note_shard(json_t *shards, const char *name, uint64_t hash)
 {
 	char text[20];
@@ -334,6 +347,8 @@ int checkpoint_write(const char *folder, const struct checkpoint *c,
 		rc = write_manifest(folder, c, shards, err);
 	if (!rc)
 		remove_old(folder, shards);
+	else
+		remove_shards(folder, shards);
 	json_decref(shards);
 	return rc;
 }

@@ -111,9 +111,13 @@ static int find_by_index(struct weight_files *f, const char *name, size_t *which
 	if (!file)
 		return report_missing(f, name, err);
 	rc = open_file(f, file, which, err);
+	if (rc == -ENOENT)
+		return error_set(err, -EINVAL,
+				 "%s: weight_map: %s: the folder has no %s: download it, or remove "
+				 "the index if the weights are in other files",
+				 f->index, name, file);
 	if (rc)
-		return error_prefix(err, rc == -ENOENT ? -EINVAL : rc, "%s: weight_map: %s",
-				    f->index, name);
+		return error_prefix(err, rc, "%s: weight_map: %s", f->index, name);
 	if (!safetensors_find(f->open[*which], name))
 		return error_set(err, -EINVAL,
 				 "%s: weight_map: tensor %s is not in %s: index and files are not "

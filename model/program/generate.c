@@ -117,7 +117,7 @@ static int print_last(struct generation *s, bool ends)
 }
 
 /* Reads the prompt. Keeps as many tokens of its end as the window has room for. */
-static int read_prompt(struct generation *s)
+static int read_prompt(struct generation *s, struct error *err)
 {
 	const struct generate_options *o = &s->o.generate;
 	int32_t *tokens, begin = tokenizer_begin(s->tokenizer);
@@ -125,8 +125,13 @@ static int read_prompt(struct generation *s)
 	size_t n, from;
 	int rc = tokenizer_encode(s->tokenizer, prompt, strlen(prompt), &tokens, &n);
 
+	if (rc == -EINVAL)
+		return error_set(err, rc,
+				 "--prompt: byte %zu: not UTF-8, or the tokenizer has no token for "
+				 "it",
+				 n + 1);
 	if (rc)
-		return rc;
+		return error_set(err, rc, "--prompt: %s", strerror(-rc));
 	from = n >= s->length - 1 ? n - (s->length - 2) : 0;
 	if (begin >= 0)
 		rc = read_token(s, begin);
@@ -134,7 +139,9 @@ static int read_prompt(struct generation *s)
 		rc = read_token(s, tokens[i]);
 	free(tokens);
 	fputs(prompt, stdout);
-	return rc ? rc : skip_window(s);
+	if (!rc)
+		rc = skip_window(s);
+	return rc ? error_set(err, rc, "the prompt cannot be read: %s", strerror(-rc)) : 0;
 }
 
 /* Finds the tokens that end a text. Some models end a turn with the tokenizer's eos_token, although
@@ -166,10 +173,10 @@ static int continue_text(struct generation *s, struct error *err)
 	const struct generate_options *o = &s->o.generate;
 	struct rng r;
 	int32_t token;
-	int rc = read_prompt(s);
+	int rc = read_prompt(s, err);
 
 	if (rc)
-		return error_set(err, rc, "the prompt cannot be read: %s", strerror(-rc));
+		return rc;
 	if (s->n == 0)
 		return error_set(err, -EINVAL,
 				 "an empty --prompt: there is nothing to continue");
@@ -180,6 +187,12 @@ static int continue_text(struct generation *s, struct error *err)
 		if (rc)
 			break;
 		token = sampler_draw(s->sampler, s->logits, o->temperature, o->top_p, &r);
+		if (token < 0) {
+			putchar('\n');
+			return error_set(err, -ERANGE,
+					 "the logits are not finite: the model's weights are "
+					 "damaged, or too large for fp32");
+		}
 		if (is_end(s, token))
 			break;
 		rc = read_token(s, token);

@@ -122,7 +122,9 @@ static int check_vocabulary(const struct tokenizer *t, const char *path, uint32_
 	return error_set(err, -EINVAL,
 			 "the model's vocab is %" PRIu32 ", %s has %" PRIu32 " tokens%s", vocab,
 			 path ? path : "text in bytes", tokens,
-			 path ? "" : "; --tokenizer names another tokenizer");
+			 path ? "; some have no weights: enlarge the model with the transformers "
+				"library (resize_token_embeddings), or use another tokenizer"
+			      : "; --tokenizer names another tokenizer");
 }
 
 int load_tokenizer(struct tokenizer **out, const char *folder, const struct options *o,

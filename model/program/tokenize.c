@@ -12,6 +12,7 @@
 #include <unistr.h>
 
 #include "base/file.h"
+#include "base/not_text.h"
 #include "model/program/commands.h"
 #include "model/program/interrupt.h"
 #include "model/program/options.h"
@@ -227,7 +228,7 @@ static int check_block(struct block *b, size_t size, const char *path, bool byte
 		return 0;
 	return error_set(err, -EINVAL, "%s: line %" PRIu64 ", byte %" PRIu64 ": %s", path,
 			 b->place.line, b->place.byte,
-			 *bad ? "not UTF-8"
+			 *bad ? "not UTF-8 (convert the file first: iconv -f ENCODING -t UTF-8)"
 			      : "NUL: not a text (unpack a compressed file, or convert UTF-16 "
 				"to UTF-8, first)");
 }
@@ -265,6 +266,25 @@ static int put_block(struct shard_file *s, struct block *b, const char *path, bo
 	return rc;
 }
 
+/* Examines the first bytes of a text. Drops a byte order mark, which would become tokens at the
+ * beginning of the document. */
+static int begin_text(struct block *b, const char *path, struct error *err)
+{
+	static const char mark[] = "\xef\xbb\xbf";
+	const size_t length = sizeof(mark) - 1;
+	const char *reason = not_text_reason(b->text, b->held);
+
+	if (reason)
+		return error_set(err, -EINVAL, "%s: %s", path, reason);
+	if (b->held >= length && memcmp(b->text, mark, length) == 0) {
+		b->held -= length;
+		memmove(b->text, b->text + length, b->held);
+		b->place.byte += length;
+		b->begin.byte += length;
+	}
+	return 0;
+}
+
 static int put_text(struct shard_file *s, FILE *in, const char *path, struct error *err)
 {
 	struct block b = { .text = malloc(BLOCK),
@@ -279,9 +299,13 @@ static int put_text(struct shard_file *s, FILE *in, const char *path, struct err
 		n = fread(b.text + b.held, 1, b.room - b.held, in);
 		s->done += n;
 		b.held += n;
-		if (n > 0 && !has_text)
+		if (!has_text)
+			rc = begin_text(&b, path, err);
+		if (rc)
+			break;
+		if (b.held > 0 && !has_text)
 			begin_document(s);
-		has_text |= n > 0;
+		has_text |= b.held > 0;
 		rc = put_block(s, &b, path, n == 0, err);
 		show_progress(s, false);
 	}
@@ -355,6 +379,9 @@ static int put_kind(struct shard_file *s, FILE *in, const char *path, bool raw,
 	int rc;
 
 	if (!file_ends_in(path, ".bin")) {
+		if (raw)
+			return error_set(err, -EINVAL,
+					 "%s: --raw reads tokens from files named .bin", path);
 		s->texts++;
 		return jsonl_is_name(path) ? put_jsonl(s, in, path, err)
 					   : put_text(s, in, path, err);

@@ -539,6 +539,11 @@ static void print_summary(const struct training *s)
 {
 	double seconds = (double)s->training_us / 1e6;
 
+	if (s->o.from && s->iteration >= s->o.iterations && s->iteration == s->started_at)
+		fprintf(stderr,
+			"skippipe train: %s is at iteration %" PRIu64
+			" already, and --iterations is %" PRIu32 ": nothing was trained\n",
+			s->o.from, s->iteration, s->o.iterations);
 	if (s->o.jsonl || s->iteration == s->started_at)
 		return;
 	printf("%zu parameters, %.1f MiB for the stages (recompute %s), %" PRIu64

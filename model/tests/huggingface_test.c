@@ -185,7 +185,7 @@ FIXTURE_TEST(bad_files_are_refused)
 		const char *text, *words;
 	} bad[] = {
 		{ "[]", "expected a JSON object" },
-		{ "", "line" },
+		{ "", "is empty" },
 		{ "{\"vocab_size\": 7, \"vocab_size\": 8}", "duplicate" },
 		{ "{\"rms_norm_eps\": NaN}", "line 1" },
 		{ "{\"vocab_size\": 99999999999999999999}", "too big" },
@@ -457,7 +457,7 @@ FIXTURE_TEST(a_wrong_index_is_refused)
 	put_index(f, SPLIT + 1, "a.safetensors", "b.safetensors");
 	refuse_weights(f, "is not in ", "a.safetensors");
 	put_index(f, SPLIT, "a.safetensors", "missing.safetensors");
-	refuse_weights(f, "missing.safetensors: No such file", index);
+	refuse_weights(f, "the folder has no missing.safetensors: download it", index);
 	put_index(f, SPLIT, "a.safetensors", "../b.safetensors");
 	refuse_weights(f, "the name of a file in the same folder", index);
 	put_text(f, index, "{\"weight_map\": {\"lm_head.weight\": 3}}");

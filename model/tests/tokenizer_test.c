@@ -422,13 +422,13 @@ static struct tokenizer *open_small(const char *path, const char *value)
 	struct tokenizer *t;
 
 	close(mkstemp(file));
+	set(json, "added_tokens",
+	    "[{\"id\": 264, \"content\": \"<m>\", \"special\": true, \"lstrip\": true, "
+	    "\"rstrip\": true}]");
 	if (path)
 		set(json, path, value);
 	set(model, "vocab.!\xc4\x8a", "263");
 	json_array_append_new(json_object_get(model, "merges"), json_string("! \xc4\x8a"));
-	set(json, "added_tokens",
-	    "[{\"id\": 264, \"content\": \"<m>\", \"special\": true, \"lstrip\": true, "
-	    "\"rstrip\": true}]");
 	text = json_dumps(json, 0);
 	assert_int_equal(file_write(file, text, strlen(text), 0600, NULL), 0);
 	assert_int_equal(tokenizer_open(&t, file, NULL), 0);
@@ -500,6 +500,37 @@ TEST(parts_have_the_tokens_of_the_whole)
 	}
 	free(text);
 	free(parts);
+}
+
+/* The tokenizers package gives these tokens too. */
+TEST(white_space_that_a_token_strips_is_no_other_token)
+{
+	static const struct {
+		const char *text;
+		int32_t tokens[3];
+		size_t n;
+	} cases[] = {
+		{ "<m>\n\n", { 264 }, 1 }, { "\n<m>", { 265, 264 }, 2 }, { "\n\n", { 265 }, 1 },
+		{ "<n>\n", { 266, 265 }, 2 },
+	};
+	struct tokenizer *t = open_small(
+		"added_tokens",
+		"[{\"id\": 264, \"content\": \"<m>\", \"special\": true, \"rstrip\": true}, "
+		"{\"id\": 265, \"content\": \"\\n\", \"lstrip\": true, \"rstrip\": true}, "
+		"{\"id\": 266, \"content\": \"<n>\"}]");
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int32_t *tokens;
+		size_t n;
+
+		assert_int_equal(tokenizer_encode(t, cases[i].text, strlen(cases[i].text), &tokens,
+						  &n),
+				 0);
+		assert_int_equal(n, cases[i].n);
+		assert_memory_equal(tokens, cases[i].tokens, n * sizeof(*tokens));
+		free(tokens);
+	}
+	tokenizer_free(t);
 }
 
 TEST(a_text_without_a_place_to_cut_asks_for_more)

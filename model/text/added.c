@@ -83,6 +83,14 @@ static size_t space_after(const struct characters *c, const char *text, size_t a
 	return at;
 }
 
+/* Returns true if the token before has stripped all white space of which the token `a` at w->at
+ * consists. The tokenizers package drops such a token only if the token strips the white space
+ * before it too. */
+static bool is_stripped(const struct added_walk *w, const struct added *a)
+{
+	return a->lstrip && w->at + a->size <= w->done;
+}
+
 bool added_walk_next(struct added_walk *w, const struct added_set *set, const struct characters *c,
 		     struct added_part *part)
 {
@@ -91,9 +99,10 @@ bool added_walk_next(struct added_walk *w, const struct added_set *set, const st
 
 	while (set->n > 0 && w->at < w->size) {
 		a = added_at(set, w->text + w->at, w->size - w->at);
-		if (a)
+		if (a && !is_stripped(w, a))
 			break;
-		w->at++;
+		w->at += a ? a->size : 1;
+		a = NULL;
 	}
 	to = a ? w->at : w->size;
 	if (!a) {

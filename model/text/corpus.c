@@ -101,6 +101,11 @@ static int append_file(struct corpus *c, const char *path, struct error *err)
 	size_t size;
 	int rc = file_read(path, MOST, &data, &size, err);
 
+	if (rc == -EFBIG)
+		return error_set(err, rc,
+				 "corpus: %s: a file over 1 GiB must be a token shard, and the "
+				 "only file: skippipe tokenize makes one shard of texts or shards",
+				 path);
 	if (rc)
 		return error_prefix(err, rc, "corpus");
 	rc = size ? shard_recognize(&shard, path, data, size, err)

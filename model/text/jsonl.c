@@ -13,6 +13,7 @@
 #include <unistr.h>
 
 #include "base/alloc.h"
+#include "base/not_text.h"
 
 struct jsonl {
 	json_t *line;
@@ -106,11 +107,18 @@ int jsonl_parse(json_t **out, const char *line, size_t size, const char *path, u
 		struct error *err)
 {
 	size_t mark = mark_size(line, size, number), at;
-	const char *why = NULL;
+	const char *why = number == 1 ? not_text_reason(line, size) : NULL;
 	json_error_t fault;
 
+	if (why)
+		return error_set(err, -EINVAL, "%s: %s", path, why);
 	line += mark;
 	size -= mark;
+	if (number == 1 && size > 0 && *line == '[')
+		return error_set(err, -EINVAL,
+				 "%s: a JSON array: expected an object on each line; jq -c '.[]' "
+				 "writes the elements on lines",
+				 path);
 	if (is_blank(line, size))
 		return JSONL_BLANK;
 	at = find_fault(line, size, &why);
@@ -129,14 +137,8 @@ int jsonl_read(struct jsonl **out, const char *line, size_t size, const char *pa
 {
 	size_t mark = mark_size(line, size, number);
 	json_t *json, *text;
-	int rc;
+	int rc = jsonl_parse(&json, line, size, path, number, err);
 
-	if (number == 1 && size > mark && line[mark] == '[')
-		return error_set(err, -EINVAL,
-				 "%s: a JSON array: expected an object with a \"text\" on each "
-				 "line; jq -c '.[]' writes the elements on lines",
-				 path);
-	rc = jsonl_parse(&json, line, size, path, number, err);
 	if (rc)
 		return rc;
 	text = json_object_get(json, "text");

@@ -52,9 +52,12 @@ int32_t sampler_draw(struct sampler *s, const float *logits, float temperature, 
 	size_t best = 0, n = 0;
 	double sum = 0, kept = 0, at;
 
-	for (size_t i = 1; i < s->n; i++)
+	for (size_t i = 0; i < s->n; i++) {
+		if (!isfinite(logits[i]))
+			return -1;
 		if (logits[i] > logits[best])
 			best = i;
+	}
 	if (temperature <= 0)
 		return (int32_t)best;
 	for (size_t i = 0; i < s->n; i++) {

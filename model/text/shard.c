@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/not_text.h"
+
 /* Magic numbers of llm.c's files, which are dates. */
 enum {
 	MAGIC_16 = 20240520,
@@ -52,9 +54,12 @@ int shard_recognize(struct shard *out, const char *path, const void *data, size_
 {
 	const char *dot = strrchr(path, '.');
 	const unsigned char *nul = memchr(data, 0, size);
+	const char *reason = not_text_reason(data, size);
 
 	if (size >= 12 && word_at(data, 0) >= MAGICS_FROM && word_at(data, 0) <= MAGICS_TO)
 		return read_header(out, path, data, size, err);
+	if (reason)
+		return error_set(err, -EINVAL, "%s: %s", path, reason);
 	if (dot && strcmp(dot, ".bin") == 0)
 		return error_set(err, -EINVAL,
 				 "%s: a .bin without the header of a token shard. The raw 16-bit "

@@ -76,9 +76,17 @@ static bool is_json(const char *data, size_t size)
 }
 
 /* Reports why a file is neither kind of tokenizer, if its first bytes or its name show the reason.
- * Such files come from failed downloads and from editors. */
+ * Such files come from failed downloads and from editors. LLaMA 3's tokenizer.model is a file of
+ * tiktoken: its first line is token 0, "!", in base64. */
 static int check_kind(const char *path, const char *data, size_t size, struct error *err)
 {
+	static const char tiktoken[] = "IQ== 0\n";
+
+	if (size >= sizeof(tiktoken) - 1 && memcmp(data, tiktoken, sizeof(tiktoken) - 1) == 0)
+		return error_set(err, -EINVAL,
+				 "%s: a file of tiktoken, not of SentencePiece: use the model's "
+				 "tokenizer.json",
+				 path);
 	if (size == 0)
 		return error_set(err, -EINVAL, "%s: the file is empty", path);
 	if (!is_json(data, size) && file_ends_in(path, ".json"))
