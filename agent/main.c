@@ -365,8 +365,10 @@ static int find_key(const struct options *o, char out[PATH_MAX], struct error *e
 {
 	int n = 0;
 
-	if (!o->key && !o->agent.run_dir)
-		return user_state_file(out, PATH_MAX, "agent.key", err);
+	if (!o->key && !o->agent.run_dir) {
+		n = user_state_file(out, PATH_MAX, "agent.key", err);
+		return n == 0 ? 0 : error_prefix(err, n, "no folder for the key; give --run-dir");
+	}
 	n = o->key ? snprintf(out, PATH_MAX, "%s", o->key)
 		   : snprintf(out, PATH_MAX, "%s/agent.key", o->agent.run_dir);
 	return n < PATH_MAX ? 0 : error_set(err, -ENAMETOOLONG, "--key: too long");

@@ -126,8 +126,11 @@ static int find_key(char **argv, char out[PATH_MAX], struct error *err)
 {
 	const char *key = find_value(argv, "key"), *folder = find_value(argv, "run-dir");
 
-	if (!key && !folder)
-		return user_state_file(out, PATH_MAX, "agent.key", err);
+	if (!key && !folder) {
+		int rc = user_state_file(out, PATH_MAX, "agent.key", err);
+
+		return rc == 0 ? 0 : error_prefix(err, rc, "no folder for the key; give --run-dir");
+	}
 	if (snprintf(out, PATH_MAX, "%s%s", key ? key : folder, key ? "" : "/agent.key") < PATH_MAX)
 		return 0;
 	return error_set(err, -ENAMETOOLONG, "--key: too long");
