@@ -107,7 +107,7 @@ static void add_moved(struct args *a, const char *name, const char *value, size_
 /* Adds options that the command line lacks but whose values must differ between the agents. */
 static void add_missing(struct args *a, char **argv, const char *key, size_t i)
 {
-	static const char listen[] = "tcp://0.0.0.0:7701"; /* default of the agent's --listen */
+	static const char listen[] = "tcp://[::]:7701"; /* default of the agent's --listen */
 
 	for (size_t k = 0; k < N_MOVED; k++) {
 		const char *value = given_value(argv, moved[k]) ? NULL : find_value(argv, moved[k]);

@@ -141,7 +141,7 @@ void launch_controller(struct args *a, const struct fleet_options *o, const char
 	args_add(a, "controller");
 	args_addf(a, has_record ? "--resume=%s" : "--run-dir=%s", run_dir);
 	if (!value_of(o->controller_words, "listen"))
-		args_add(a, "--listen=tcp://0.0.0.0:7700");
+		args_add(a, "--listen=tcp://[::]:7700");
 	if (!has_record)
 		add_size(a, o->controller_words, agents);
 	for (char *const *w = o->controller_words; *w; w++) {
