@@ -32,7 +32,10 @@ static void replace_ssh(const char *login)
 		 "cd %s && touch login.$$\n"
 		 "find . -name 'login*' -newermt '5 seconds ago' | wc -l >>counts\n"
 		 "sleep 0.3\n"
-		 "for line; do case $line in -o*) echo \"$line\" >>options ;; esac; done\n"
+		 "for line; do case $line in\n"
+		 "-o*) echo \"$line\" >>options ;;\n"
+		 "-F*) cat \"${line#-F}\" >>options ;;\n"
+		 "esac; done\n"
 		 "rm login.$$\n"
 		 "%s\n",
 		 folder, login);
@@ -127,6 +130,9 @@ TEST(hosts_answer_behind_what_their_login_shells_write)
 	assert_in_range(most_logins(), 2, LOGINS);
 	assert_true(has_line("options", "-oRemoteCommand=none"));
 	assert_true(has_line("options", "-oClearAllForwardings=yes"));
+	assert_true(has_line("options", "-oLogLevel=INFO"));
+	/* The ssh to a jump host gets the file of options, but not those of the command line. */
+	assert_true(has_line("options", "BatchMode yes"));
 	file_remove_folder(folder);
 }
 
@@ -165,6 +171,9 @@ TEST(the_reason_of_a_failed_login_is_not_that_it_ended)
 	check_reason("Warning: Permanently added 'h' to the list of known hosts.\n"
 		     "Connection closed by 192.0.2.1 port 22\n",
 		     255, "Connection closed by 192.0.2.1 port 22");
+	check_reason("config: line 2: Bad configuration option: usekeychain\n"
+		     "config: terminating, 1 bad configuration options\n",
+		     255, "config: line 2: Bad configuration option: usekeychain");
 	check_reason("Warning: Permanently added 'h' to the list of known hosts.\n", 0,
 		     "its login shell runs no commands");
 }
@@ -184,6 +193,9 @@ TEST(a_known_reason_names_its_remedy)
 		     255,
 		     "Received disconnect from h port 22:2: Too many authentication failures "
 		     "(name the host's key: IdentityFile, and IdentitiesOnly yes)");
+	check_reason("root@h: Permission denied (keyboard-interactive).\n", 255,
+		     "root@h: Permission denied (keyboard-interactive). (nobody enters a code "
+		     "here: let the host accept the key alone)");
 	check_reason("kex_exchange_identification: Connection closed by remote host\n"
 		     "Connection closed by UNKNOWN port 65535\n",
 		     255,
