@@ -85,6 +85,16 @@ size_t launch_count(const struct host *host, size_t gpus)
 
 /* ---- the controller ---- */
 
+bool launch_has_size(const struct fleet_options *o)
+{
+	static const char *const names[] = { "agents", "stages", "cluster", "emulate" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (value_of(o->controller_words, names[i]))
+			return true;
+	return false;
+}
+
 /* Adds --agents and --stages, unless the operator gives the size of the cluster. The stages get two
  * replicas or more each. */
 static void add_size(struct args *a, char *const *words, size_t agents)

@@ -17,6 +17,8 @@ void launch_agent(struct args *a, const struct host *host, const char *run_dir);
  * resumed run does not accept are dropped. */
 void launch_controller(struct args *a, const struct fleet_options *o, const char *run_dir,
 		       size_t agents, bool has_record);
+/* Returns true if the operator's options give the number of agents, for example by --stages. */
+bool launch_has_size(const struct fleet_options *o);
 /* Returns how many agents start on a host, one for each of its devices. `gpus` is the number of its
  * GPUs, for the device cuda:all. */
 size_t launch_count(const struct host *host, size_t gpus);
