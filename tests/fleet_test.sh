@@ -110,6 +110,7 @@ grep '^m1 .*FAILED' "$dir/many.err" && die "a log of more than 1 MiB cannot be p
 before=$(fleet_iterations)
 pid=$(sed 's/ .*//' "$dir"/home/m2/.skippipe/fleet/*/agent-m2/pid)
 on_machine m2 kill -KILL "$pid" || die "the agent of m2 is not killed"
+rm -r "$dir/home/m2/run" # its key was there, so the next agent of m2 makes another
 fleet again 1 "${up[@]}"
 [ "$(grep -c ' joined as n' "$dir/again.out")" = 4 ] || { cat "$dir/again.out"; die "not four have joined again"; }
 [ "$(grep -c 'its agent runs$' "$dir/again.out")" -ge 4 ] || die "up has started agents that ran"

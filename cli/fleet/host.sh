@@ -4,7 +4,8 @@
 # a skippipe of VERSION. The first line of output is "@ here"; the login shell may have written lines before it. Answers
 # are lines "@ KEY VALUE". All other lines come from programs.
 #
-#   check            reports the processor, the system, the free disk, the installed skippipe, and the running process
+#   check KEY        reports the processor, the system, the free disk, the installed skippipe, the running process, and if
+#                    the file KEY or KEY.NUMBER exists
 #   install STAMP    unpacks the bundle on standard input
 #   start FOLDER WORD...  runs skippipe with these words in the folder, detached; the token is on standard input
 #   state [RUN [N]]  reports if the process runs, its nodes (from the log after the first N bytes), the last line of the
@@ -169,6 +170,7 @@ check)
 		say running "$pid"
 		[ -z "$program" ] || say_gpus
 	fi
+	for file in "$1" "$1".[0-9]*; do [ ! -e "$file" ] || say key; done
 	[ ! -e "$dir/log" ] || say log "$(wc -c <"$dir/log")"
 	;;
 install)

@@ -57,13 +57,25 @@ static void add_value(struct args *a, const char *name, const char *value)
 		args_addf(a, "--%s=%s", name, value);
 }
 
+/* Returns the last part of the path. */
+static const char *name_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+void launch_add_key(struct args *a, const char *option, const struct host *host,
+		    const char *run_dir)
+{
+	args_addf(a, "%s%s/agent-%s.key", option, name_of(run_dir), host->name);
+}
+
 void launch_agent(struct args *a, const struct host *host, const char *run_dir)
 {
-	const char *slash = strrchr(run_dir, '/'), *run = slash ? slash + 1 : run_dir;
-
 	args_add(a, "agent");
-	args_addf(a, "--run-dir=%s", run);
-	args_addf(a, "--key=%s/agent-%s.key", run, host->name);
+	args_addf(a, "--run-dir=%s", name_of(run_dir));
+	launch_add_key(a, "--key=", host, run_dir);
 	add_value(a, "name", host->name);
 	add_value(a, "place", host->place);
 	add_value(a, "device", host->device);

@@ -74,6 +74,7 @@ static int ask(struct remote_job *jobs, int n)
 		snprintf(hosts[i].target, sizeof(hosts[i].target), "h%d", i);
 		jobs[i] = (struct remote_job){ .host = &hosts[i], .folder = "f", .program = "" };
 		args_add(&jobs[i].words, "check");
+		args_add(&jobs[i].words, "key");
 	}
 	assert_int_equal(remote_run(r, jobs, (size_t)n, LIMIT_US, &calls, NULL), 0);
 	for (int i = 0; i < n; i++)
