@@ -14,7 +14,9 @@
 
 enum { CLOSE_US = 1000000 };
 
-/* ssh uses the first value that it finds for a setting, so the user's file comes first. BatchMode
+/* ssh uses the first value that it finds for a setting, so the user's file comes first. While a
+ * bundle is copied over a slow link, the question of ServerAliveInterval waits in the queue behind
+ * the bundle's bytes. A host therefore has 60 s for its answer. BatchMode
  * precedes it, because the ssh that connects to a jump host gets this file but not the options of
  * the command line. It would ask at the terminal about the jump host's key, and wait for ever. */
 static const char configuration[] = "BatchMode yes\n"
@@ -22,7 +24,7 @@ static const char configuration[] = "BatchMode yes\n"
 				    "Match all\n"
 				    "ConnectTimeout 10\n"
 				    "ServerAliveInterval 5\n"
-				    "ServerAliveCountMax 4\n"
+				    "ServerAliveCountMax 12\n"
 				    "Include /etc/ssh/ssh_config\n";
 
 int connections_open(struct connections *c, struct error *err)

@@ -352,7 +352,9 @@ static void explain_failure(struct remote_job *job)
 
 	if (!job->said[0]) {
 		snprintf(job->why, sizeof(job->why), "%s",
-			 runs_nothing ? no_commands : "the command failed");
+			 runs_nothing                ? no_commands
+			 : job->status == SSH_FAILED ? "the connection was lost"
+						     : "the command failed");
 		return;
 	}
 	snprintf(job->why, sizeof(job->why), "%s%s%.*s%s", runs_nothing ? no_commands : "",

@@ -175,6 +175,7 @@ TEST(the_reason_of_a_failed_login_is_not_that_it_ended)
 	check_reason("config: line 2: Bad configuration option: usekeychain\n"
 		     "config: terminating, 1 bad configuration options\n",
 		     255, "config: line 2: Bad configuration option: usekeychain");
+	check_reason("\n@ here\n", 255, "the connection was lost");
 	check_reason("Warning: Permanently added 'h' to the list of known hosts.\n", 0,
 		     "its login shell runs no commands");
 }
