@@ -210,8 +210,12 @@ grep -q '^m4  *nothing runs' "$dir/rest.out" || { cat "$dir/rest.out"; die "m4 w
 
 # ---- what is refused
 expect 1 'nothere: No such file' "${as_hub[@]}" "$bin/skippipe" fleet status nothere
-echo m1 >"$dir/home/hub/one.txt"
+# On m2, systemd ends the processes of all users but one when they log out.
+printf '#!/bin/sh\nprintf "b true\\nas 1 \\"nobody\\"\\n"\n' >"$dir/stuck/busctl"
+chmod +x "$dir/stuck/busctl"
+printf 'm1\nroot@%s:2222 name=m2\n' "${bed_address[1]}" >"$dir/home/hub/one.txt"
 expect 1 'a run needs two agents or more, and 1 runs' "${as_hub[@]}" "$bin/skippipe" fleet up one.txt "${bundle[@]}" --run-dir one
+grep -q '^m2  *FAILED: .*run loginctl enable-linger' "$dir/expect.out" || { cat "$dir/expect.out"; die "up starts an agent that systemd will end"; }
 fleet one 0 down one.txt --purge
 echo 'm1 nmae=x' >"$dir/home/hub/bad.txt"
 expect 1 'bad.txt, line 1: "nmae=x"' "${as_hub[@]}" "$bin/skippipe" fleet up bad.txt

@@ -82,6 +82,15 @@ lingers() {
 		briefly systemctl --user show-environment >/dev/null 2>&1
 }
 
+# Returns true if systemd ends all processes of this user when the last session of the user ends.
+is_ended_at_logout() {
+	command -v busctl >/dev/null || return 1
+	set -- $(briefly busctl get-property org.freedesktop.login1 /org/freedesktop/login1 \
+		org.freedesktop.login1.Manager KillUserProcesses KillExcludeUsers 2>/dev/null)
+	[ "${2:-}" = true ] || return 1
+	case " $* " in *" \"$(id -un)\" "*) return 1 ;; esac
+}
+
 # Writes a script that records its own process and then becomes skippipe. Thus no skippipe runs unrecorded.
 write_runner() {
 	cat >"$dir/run" <<\END
@@ -120,6 +129,8 @@ start() { # start FOLDER WORD...
 	unit=skippipe-$(echo "$id" | tr -c "a-zA-Z0-9\n" -)
 	if lingers && systemd-run --user --quiet --collect --unit="$unit" sh "$dir/run" "$dir" 2>/dev/null; then
 		how=systemd
+	elif is_ended_at_logout; then
+		fail "systemd would end the agent when you log out (KillUserProcesses): run loginctl enable-linger there"
 	else
 		setsid sh "$dir/run" "$dir" </dev/null >"$dir/log" 2>&1 &
 	fi
