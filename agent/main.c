@@ -206,7 +206,7 @@ static const struct options_row rows[] = {
 		  "[agent.key in --run-dir or ~/.local/state/skippipe]" },
 	{ "listen", OPTIONS_PARSED, "ADDRESS", .parse = take_listen,
 	  .help = "where this agent listens for other nodes; port 0: any free port "
-		  "[tcp://0.0.0.0:7701, or a port that a provider maps]" },
+		  "[tcp://[::]:7701, or a port that a provider maps]" },
 	{ "advertise", OPTIONS_PARSED, "ADDRESS", .parse = take_advertise,
 	  .help = "the address that other nodes dial [--listen. If that is all interfaces: a "
 		  "provider's mapping, the address that the controller sees, or the machine's "
@@ -280,7 +280,7 @@ static void choose_listen(struct options *o)
 	struct reach_mapping mapping = { .inside = LISTEN_PORT };
 
 	reach_mapped(0, LISTEN_PORT, &mapping);
-	snprintf(o->listen, sizeof(o->listen), "tcp://0.0.0.0:%u", mapping.inside);
+	snprintf(o->listen, sizeof(o->listen), "tcp://[::]:%u", mapping.inside);
 }
 
 /* Checks that required options are given, and that the addresses are such that other nodes can dial
@@ -365,8 +365,10 @@ static int find_key(const struct options *o, char out[PATH_MAX], struct error *e
 {
 	int n = 0;
 
-	if (!o->key && !o->agent.run_dir)
-		return user_state_file(out, PATH_MAX, "agent.key", err);
+	if (!o->key && !o->agent.run_dir) {
+		n = user_state_file(out, PATH_MAX, "agent.key", err);
+		return n == 0 ? 0 : error_prefix(err, n, "no folder for the key; give --run-dir");
+	}
 	n = o->key ? snprintf(out, PATH_MAX, "%s", o->key)
 		   : snprintf(out, PATH_MAX, "%s/agent.key", o->agent.run_dir);
 	return n < PATH_MAX ? 0 : error_set(err, -ENAMETOOLONG, "--key: too long");

@@ -107,7 +107,7 @@ static void add_moved(struct args *a, const char *name, const char *value, size_
 /* Adds options that the command line lacks but whose values must differ between the agents. */
 static void add_missing(struct args *a, char **argv, const char *key, size_t i)
 {
-	static const char listen[] = "tcp://0.0.0.0:7701"; /* default of the agent's --listen */
+	static const char listen[] = "tcp://[::]:7701"; /* default of the agent's --listen */
 
 	for (size_t k = 0; k < N_MOVED; k++) {
 		const char *value = given_value(argv, moved[k]) ? NULL : find_value(argv, moved[k]);
@@ -126,8 +126,11 @@ static int find_key(char **argv, char out[PATH_MAX], struct error *err)
 {
 	const char *key = find_value(argv, "key"), *folder = find_value(argv, "run-dir");
 
-	if (!key && !folder)
-		return user_state_file(out, PATH_MAX, "agent.key", err);
+	if (!key && !folder) {
+		int rc = user_state_file(out, PATH_MAX, "agent.key", err);
+
+		return rc == 0 ? 0 : error_prefix(err, rc, "no folder for the key; give --run-dir");
+	}
 	if (snprintf(out, PATH_MAX, "%s%s", key ? key : folder, key ? "" : "/agent.key") < PATH_MAX)
 		return 0;
 	return error_set(err, -ENAMETOOLONG, "--key: too long");

@@ -23,7 +23,12 @@ printf '#!/bin/sh\nexit 0\n' >"$dir/systemd/systemctl"
 printf '#!/bin/sh\nwhile [ "$1" != sh ]; do shift; done\nsetsid "$@" </dev/null >/dev/null 2>&1 &\n' >"$dir/systemd/systemd-run"
 chmod +x "$dir"/systemd/*
 machine m1 0 22
-machine m2 1 2222
+# On m2 loginctl waits for a bus that does not answer.
+mkdir "$dir/stuck"
+printf '#!/bin/sh\nexec sleep 300\n' >"$dir/stuck/loginctl"
+cp "$dir/systemd/systemd-run" "$dir/stuck"
+chmod +x "$dir"/stuck/*
+machine_path=$dir/stuck machine m2 1 2222
 # A provider of rented machines gives the variables with the outside address to the first process of a machine only, not
 # to the sessions of sshd.
 machine m3 2 22 VAST_TCP_PORT_7755=7755 "PUBLIC_IPADDR=${bed_address[2]}"
@@ -36,7 +41,7 @@ machine m5 4 22
 } >"$dir/home/hub/.ssh/config"
 # The remains of an interrupted copy, and another build of this version.
 version=$(cat VERSION)
-mkdir -p "$dir/home/m3/.skippipe/.part-$version/skippipe-$version/bin" "$dir/home/m4/.skippipe/$version/bin"
+mkdir -p "$dir/home/m3/.skippipe/.part-$version-agent-m3/skippipe-$version/bin" "$dir/home/m4/.skippipe/$version/bin"
 printf '#!/bin/sh\necho "skippipe %s"\n' "$version" >"$dir/home/m4/.skippipe/$version/bin/skippipe"
 chmod +x "$dir/home/m4/.skippipe/$version/bin/skippipe"
 cat docs/*.md >"$dir/home/hub/text.txt"
@@ -105,6 +110,7 @@ grep '^m1 .*FAILED' "$dir/many.err" && die "a log of more than 1 MiB cannot be p
 before=$(fleet_iterations)
 pid=$(sed 's/ .*//' "$dir"/home/m2/.skippipe/fleet/*/agent-m2/pid)
 on_machine m2 kill -KILL "$pid" || die "the agent of m2 is not killed"
+rm -r "$dir/home/m2/run" # its key was there, so the next agent of m2 makes another
 fleet again 1 "${up[@]}"
 [ "$(grep -c ' joined as n' "$dir/again.out")" = 4 ] || { cat "$dir/again.out"; die "not four have joined again"; }
 [ "$(grep -c 'its agent runs$' "$dir/again.out")" -ge 4 ] || die "up has started agents that ran"
@@ -179,8 +185,9 @@ done
 pgrep -fa "skippipe-(controller|agent).*second" && die "a process is left"
 
 # ---- a machine that is gone for good (--forget)
-printf 'm3\nm4\n' >"$dir/home/hub/three.txt"
-fleet three 0 up three.txt "${bundle[@]}" --run-dir third -- --stages 1,1 --skip 0 --model tiny --corpus text.txt
+# One machine has two agents, so two copies of the bundle arrive in its home folder at the same time.
+printf 'm3\nm4\nm3 name=m3b listen=tcp://0.0.0.0:7756\n' >"$dir/home/hub/three.txt"
+fleet three 0 up three.txt "${bundle[@]}" --run-dir third -- --stages 2,1 --skip 0 --model tiny --corpus text.txt
 gone=$(basename "$(ls -d "$dir"/home/m4/.skippipe/fleet/*)")
 # m4 answers, but one of its processes does not end. Therefore m4 must not be forgotten.
 printf '#!/bin/sh\necho /proc/1/environ\n' >"$dir/systemd/grep"
@@ -197,12 +204,19 @@ expect 1 '--forget m9: neither three.txt nor the record' "${as_hub[@]}" "$bin/sk
 fleet forgotten 0 down three.txt --forget m4
 grep -q '^m4  *forgotten; ' "$dir/forgotten.out" || { cat "$dir/forgotten.out"; die "down does not say that m4 is forgotten"; }
 [ ! -e "$record" ] || die "the record of the fleet is left"
-grep ' agent m[34]' "$dir/home/hub/.local/state/skippipe/admitted" && die "an agent is still admitted"
+grep ' agent m[34]b\{0,1\}' "$dir/home/hub/.local/state/skippipe/admitted" && die "an agent is still admitted"
 fleet rest 0 down three.txt # m4 was running all the time
 grep -q '^m4  *nothing runs' "$dir/rest.out" || { cat "$dir/rest.out"; die "m4 was not ended"; }
 
 # ---- what is refused
 expect 1 'nothere: No such file' "${as_hub[@]}" "$bin/skippipe" fleet status nothere
+# On m2, systemd ends the processes of all users but one when they log out.
+printf '#!/bin/sh\nprintf "b true\\nas 1 \\"nobody\\"\\n"\n' >"$dir/stuck/busctl"
+chmod +x "$dir/stuck/busctl"
+printf 'm1\nroot@%s:2222 name=m2\n' "${bed_address[1]}" >"$dir/home/hub/one.txt"
+expect 1 'a run needs two agents or more, and 1 runs' "${as_hub[@]}" "$bin/skippipe" fleet up one.txt "${bundle[@]}" --run-dir one
+grep -q '^m2  *FAILED: .*run loginctl enable-linger' "$dir/expect.out" || { cat "$dir/expect.out"; die "up starts an agent that systemd will end"; }
+fleet one 0 down one.txt --purge
 echo 'm1 nmae=x' >"$dir/home/hub/bad.txt"
 expect 1 'bad.txt, line 1: "nmae=x"' "${as_hub[@]}" "$bin/skippipe" fleet up bad.txt
 expect 1 '/a b: ssh cannot use a folder with spaces' "${as_hub[@]}" sh -c 'mkdir "a b" && mount --bind /tmp /tmp &&

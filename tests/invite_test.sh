@@ -77,6 +77,15 @@ expect 2 'token is not complete' "$sk" agent --join "${taken%??}"
 SKIPPIPE_JOIN=$address SKIPPIPE_ORPHAN_S=many expect 2 'SKIPPIPE_ORPHAN_S' "$sk" agent
 expect 2 'this token is for a watcher' "$sk" agent --join "$(token --role watcher)"
 
+# ---- no address of a token answers: the agent logs the cause of each address once, and ends with all causes
+nobody=$("$sk" invite --address tcp://127.0.0.1:9 --address tcp://127.0.0.2:9 2>/dev/null)
+expect 1 '127.0.0.1 port 9: .*; 127.0.0.2 port 9: ' timeout 30 "$sk" agent --join "$nobody" --key "$dir/other.key" \
+	--listen tcp://127.0.0.1:0 --orphan-s 2
+"$sk" agent --join "$nobody" --key "$dir/other.key" --listen tcp://127.0.0.1:0 --orphan-s 2 2>"$dir/nobody.err"
+[ "$(grep -c 'no connection to the controller' "$dir/nobody.err")" = 2 ] || { cat "$dir/nobody.err"; die "a cause is repeated"; }
+expect 1 'give --run-dir: ' env -u HOME -u XDG_STATE_HOME "$sk" agent --join "$nobody"
+expect 1 'give --run-dir: ' env -u HOME -u XDG_STATE_HOME "$sk" agent --join "$nobody" --device cpu,cpu
+
 # ---- a console, and a console that may only watch
 for role in console watcher; do
 	timeout 60 "$sk" console "$(token --role $role)" --key "$dir/$role.key" --name "$role" --plain \

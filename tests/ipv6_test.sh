@@ -53,7 +53,7 @@ agent 0 --join tcp://boss:7700 --listen "tcp://[::]:7710" --advertise "tcp://[$(
 ip -n "$(namespace controller)" addr add 10.78.0.1/24 dev switch
 ip -n "$(namespace 1)" addr add "$(address 1)/24" dev eth0
 agent 1 --join tcp://10.78.0.1:7700 --listen "tcp://[$(six 1)]:7710"
-agent 2 --join tcp://boss:7700 --listen "tcp://[::]:7710" --advertise tcp://m2:7710
+agent 2 --join tcp://boss:7700 --advertise tcp://m2:7701 # listens at the default address
 agent 3 --join "tcp://[$boss_local%eth0]:7700" --listen "tcp://[$(link_local 3 eth0)%eth0]:7710"
 machines_progress 3
 for i in 0 1 2 3; do machines_is $i live || die "agent $i does not take part"; done

@@ -14,12 +14,17 @@
 
 enum { CLOSE_US = 1000000 };
 
-/* ssh uses the first value that it finds for a setting, so the user's file comes first. */
-static const char configuration[] = "Include ~/.ssh/config\n"
+/* ssh uses the first value that it finds for a setting, so the user's file comes first. While a
+ * bundle is copied over a slow link, the question of ServerAliveInterval waits in the queue behind
+ * the bundle's bytes. A host therefore has 60 s for its answer. BatchMode
+ * precedes it, because the ssh that connects to a jump host gets this file but not the options of
+ * the command line. It would ask at the terminal about the jump host's key, and wait for ever. */
+static const char configuration[] = "BatchMode yes\n"
+				    "Include ~/.ssh/config\n"
 				    "Match all\n"
 				    "ConnectTimeout 10\n"
 				    "ServerAliveInterval 5\n"
-				    "ServerAliveCountMax 4\n"
+				    "ServerAliveCountMax 12\n"
 				    "Include /etc/ssh/ssh_config\n";
 
 int connections_open(struct connections *c, struct error *err)
@@ -45,11 +50,11 @@ void connections_add_ssh(const struct connections *c, const struct host *host, s
 	args_add(a, "ssh");
 	args_add(a, "-T");
 	args_addf(a, "-F%s/.config", c->folder);
-	args_add(a, "-oBatchMode=yes");
 	/* Overrides settings that users make for interactive sessions: ssh refuses a command beside
 	 * RemoteCommand, and two connections cannot forward the same port. */
 	args_add(a, "-oRemoteCommand=none");
 	args_add(a, "-oClearAllForwardings=yes");
+	args_add(a, "-oLogLevel=INFO"); /* QUIET would hide why a login fails */
 	args_add(a, "-oControlMaster=auto");
 	args_addf(a, "-oControlPath=%s/%%C", c->folder);
 	args_add(a, "-oControlPersist=60");

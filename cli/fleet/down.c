@@ -37,7 +37,7 @@ static void take_end(void *owner, struct remote_job *job, const char *key, const
 			       job->host->name);
 	else if (key && strcmp(key, "kept") == 0)
 		progress_print(d->fleet->progress,
-			       "%s: the bundle stays, because another fleet of this host uses it",
+			       "%s: the bundle stays, because another agent or fleet uses it",
 			       job->host->name);
 }
 

@@ -4,7 +4,8 @@
 # a skippipe of VERSION. The first line of output is "@ here"; the login shell may have written lines before it. Answers
 # are lines "@ KEY VALUE". All other lines come from programs.
 #
-#   check            reports the processor, the system, the free disk, the installed skippipe, and the running process
+#   check KEY        reports the processor, the system, the free disk, the installed skippipe, the running process, and if
+#                    the file KEY or KEY.NUMBER exists
 #   install STAMP    unpacks the bundle on standard input
 #   start FOLDER WORD...  runs skippipe with these words in the folder, detached; the token is on standard input
 #   state [RUN [N]]  reports if the process runs, its nodes (from the log after the first N bytes), the last line of the
@@ -67,12 +68,27 @@ marked() {
 	done
 }
 
+# Runs a command of systemd for 5 s at most. It may wait for ever if its bus does not answer, for example in a container.
+briefly() {
+	command -v timeout >/dev/null || { "$@"; return; }
+	timeout 5 "$@"
+}
+
 # Returns true if systemd keeps the units of this user running when no session is open.
 lingers() {
 	command -v systemd-run >/dev/null && command -v loginctl >/dev/null || return 1
 	export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-/run/user/$(id -u)}"
-	[ "$(loginctl show-user "$(id -un)" -p Linger 2>/dev/null)" = Linger=yes ] &&
-		systemctl --user show-environment >/dev/null 2>&1
+	[ "$(briefly loginctl show-user "$(id -un)" -p Linger 2>/dev/null)" = Linger=yes ] &&
+		briefly systemctl --user show-environment >/dev/null 2>&1
+}
+
+# Returns true if systemd ends all processes of this user when the last session of the user ends.
+is_ended_at_logout() {
+	command -v busctl >/dev/null || return 1
+	set -- $(briefly busctl get-property org.freedesktop.login1 /org/freedesktop/login1 \
+		org.freedesktop.login1.Manager KillUserProcesses KillExcludeUsers 2>/dev/null)
+	[ "${2:-}" = true ] || return 1
+	case " $* " in *" \"$(id -un)\" "*) return 1 ;; esac
 }
 
 # Writes a script that records its own process and then becomes skippipe. Thus no skippipe runs unrecorded.
@@ -113,6 +129,8 @@ start() { # start FOLDER WORD...
 	unit=skippipe-$(echo "$id" | tr -c "a-zA-Z0-9\n" -)
 	if lingers && systemd-run --user --quiet --collect --unit="$unit" sh "$dir/run" "$dir" 2>/dev/null; then
 		how=systemd
+	elif is_ended_at_logout; then
+		fail "systemd would end the agent when you log out (KillUserProcesses): run loginctl enable-linger there"
 	else
 		setsid sh "$dir/run" "$dir" </dev/null >"$dir/log" 2>&1 &
 	fi
@@ -163,24 +181,33 @@ check)
 		say running "$pid"
 		[ -z "$program" ] || say_gpus
 	fi
+	for file in "$1" "$1".[0-9]*; do [ ! -e "$file" ] || say key; done
 	[ ! -e "$dir/log" ] || say log "$(wc -c <"$dir/log")"
 	;;
 install)
-	part=$root/.part-$version
-	why=$({ mkdir -p "$root" && rm -rf "$part" "$root/.old-$version" && mkdir "$part"; } 2>&1) ||
+	# Hosts may share a home folder, so each unpacks in a folder of its own.
+	part=$root/.part-$version-${id##*/}
+	why=$({ mkdir -p "$root" && rm -rf "$part" && mkdir "$part"; } 2>&1) ||
 		fail "$root cannot be written: $(echo "$why" | grep -m 1 .)"
 	why=$(tar -xzf - -C "$part" 2>&1) || {
 		rm -rf "$part"
 		fail "the bundle cannot be unpacked${why:+: $(echo "$why" | grep -m 1 .)}"
 	}
+	new=$part/skippipe-$version
 	# The loader may print warnings first, for example about a missing library in LD_PRELOAD.
-	got=$("$part/skippipe-$version/bin/skippipe" --version 2>&1 | tail -n 1)
+	got=$("$new/bin/skippipe" --version 2>&1 | tail -n 1)
 	case $got in *"Permission denied") got="$got; its file system may be mounted noexec" ;; esac
 	[ "$got" = "skippipe $version" ] || { rm -rf "$part"; fail "the bundle does not run here: $got"; }
-	echo "$1" >"$part/skippipe-$version/.stamp"
-	[ ! -e "$root/$version" ] || mv "$root/$version" "$root/.old-$version"
-	mv "$part/skippipe-$version" "$root/$version" || fail "$root/$version cannot be written"
-	rm -rf "$part" "$root/.old-$version"
+	echo "$1" >"$new/.stamp"
+	# If another host has installed this bundle meanwhile, its agent may run from there already.
+	if [ "$(cat "$root/$version/.stamp" 2>/dev/null)" != "$1" ]; then
+		[ ! -e "$root/$version" ] || mv "$root/$version" "$part/old"
+		mv "$new" "$root/$version"
+		# If another host was faster by a moment, mv has put the folder into that of the other host.
+		rm -rf "$root/$version/skippipe-$version"
+	fi
+	rm -rf "$part"
+	[ "$(cat "$root/$version/.stamp" 2>/dev/null)" = "$1" ] || fail "$root/$version cannot be written"
 	say installed
 	;;
 start)
@@ -249,7 +276,7 @@ stop)
 	rmdir "${dir%/*}" "$root/fleet" 2>/dev/null
 	# Other fleets of this host may use the bundle.
 	if [ "${2:-}" = purge ] && [ ! -d "$root/fleet" ]; then
-		rm -rf "$root/$version" "$root/.part-$version" "$root/.old-$version"
+		rm -rf "$root/$version" "$root/.part-$version"*
 	elif [ "${2:-}" = purge ]; then
 		say kept
 	fi

@@ -65,6 +65,9 @@ int up_start_controller(struct up *u, struct error *err)
 	for (size_t i = 0; i < f->hosts.n; i++)
 		agents +=
 			up_has_agent(u, i) ? launch_count(&f->hosts.list[i], u->sites[i].gpus) : 0;
+	if (agents < 2 && !u->has_record && !launch_has_size(f->options))
+		return error_set(err, -EIO, "a run needs two agents or more, and %zu run%s", agents,
+				 agents == 1 ? "s" : "");
 	if (!f->controller.target[0] && !getcwd(here, sizeof(here)))
 		return error_set(err, -errno, "the working folder: %s", strerror(errno));
 	fleet_controller_job(f, &job, "start");

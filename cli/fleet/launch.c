@@ -57,13 +57,25 @@ static void add_value(struct args *a, const char *name, const char *value)
 		args_addf(a, "--%s=%s", name, value);
 }
 
+/* Returns the last part of the path. */
+static const char *name_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+void launch_add_key(struct args *a, const char *option, const struct host *host,
+		    const char *run_dir)
+{
+	args_addf(a, "%s%s/agent-%s.key", option, name_of(run_dir), host->name);
+}
+
 void launch_agent(struct args *a, const struct host *host, const char *run_dir)
 {
-	const char *slash = strrchr(run_dir, '/'), *run = slash ? slash + 1 : run_dir;
-
 	args_add(a, "agent");
-	args_addf(a, "--run-dir=%s", run);
-	args_addf(a, "--key=%s/agent-%s.key", run, host->name);
+	args_addf(a, "--run-dir=%s", name_of(run_dir));
+	launch_add_key(a, "--key=", host, run_dir);
 	add_value(a, "name", host->name);
 	add_value(a, "place", host->place);
 	add_value(a, "device", host->device);
@@ -84,6 +96,16 @@ size_t launch_count(const struct host *host, size_t gpus)
 }
 
 /* ---- the controller ---- */
+
+bool launch_has_size(const struct fleet_options *o)
+{
+	static const char *const names[] = { "agents", "stages", "cluster", "emulate" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (value_of(o->controller_words, names[i]))
+			return true;
+	return false;
+}
 
 /* Adds --agents and --stages, unless the operator gives the size of the cluster. The stages get two
  * replicas or more each. */
@@ -141,7 +163,7 @@ void launch_controller(struct args *a, const struct fleet_options *o, const char
 	args_add(a, "controller");
 	args_addf(a, has_record ? "--resume=%s" : "--run-dir=%s", run_dir);
 	if (!value_of(o->controller_words, "listen"))
-		args_add(a, "--listen=tcp://0.0.0.0:7700");
+		args_add(a, "--listen=tcp://[::]:7700");
 	if (!has_record)
 		add_size(a, o->controller_words, agents);
 	for (char *const *w = o->controller_words; *w; w++) {

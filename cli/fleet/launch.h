@@ -12,11 +12,17 @@ int launch_check(const struct fleet_options *o, struct error *err);
 /* Appends the command line of an agent, which begins with "agent". run_dir: the run's folder on the
  * controller's machine; the agent uses a folder of the same name in its home folder. */
 void launch_agent(struct args *a, const struct host *host, const char *run_dir);
+/* Appends the option, and right after it the path of the agent's key in the home folder of its
+ * host. An agent for each of several GPUs has a key with this path, a dot and a number. */
+void launch_add_key(struct args *a, const char *option, const struct host *host,
+		    const char *run_dir);
 /* Appends the command line of the controller, which begins with "controller". agents: number of
  * agents that were started. has_record: the controller resumes a run; the operator's options that a
  * resumed run does not accept are dropped. */
 void launch_controller(struct args *a, const struct fleet_options *o, const char *run_dir,
 		       size_t agents, bool has_record);
+/* Returns true if the operator's options give the number of agents, for example by --stages. */
+bool launch_has_size(const struct fleet_options *o);
 /* Returns how many agents start on a host, one for each of its devices. `gpus` is the number of its
  * GPUs, for the device cuda:all. */
 size_t launch_count(const struct host *host, size_t gpus);

@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/process/installed.h"
+#include "cli/fleet/launch.h"
 
 enum {
 	CHECK_US = 40000000,
@@ -116,6 +117,8 @@ static void take_fact(void *owner, struct remote_job *job, const char *key, cons
 		prepare_take_gpus(s, value);
 	if (key && strcmp(key, "running") == 0)
 		s->state = SITE_RUNS;
+	if (key && strcmp(key, "key") == 0)
+		s->has_key = true;
 }
 
 /* Decides from a host's answers whether its agent runs, whether it has the right skippipe, or
@@ -177,8 +180,10 @@ static int check_sites(struct preparation *p, struct error *err)
 	struct remote_job *jobs = alloc_array(f->n_sites, sizeof(*jobs));
 	int rc;
 
-	for (size_t i = 0; i < f->n_sites; i++)
+	for (size_t i = 0; i < f->n_sites; i++) {
 		fleet_agent_job(f, &jobs[i], &f->hosts.list[i], "check");
+		launch_add_key(&jobs[i].words, "", &f->hosts.list[i], f->record.run_dir);
+	}
 	rc = remote_run(f->remote, jobs, f->n_sites, CHECK_US, &calls, err);
 	fleet_end_jobs(jobs, f->n_sites);
 	free(jobs);

@@ -22,6 +22,7 @@ struct site {
 	 * bundle. */
 	char program[1024], bundle[1024];
 	uint64_t free_kib;
+	bool has_key;       /* the host has the key of its agent, from an earlier `up` */
 	bool is_unit;       /* systemd runs the host's agent as a unit */
 	uint64_t log_bytes; /* size of the agent's log when this `up` began */
 	/* Number of GPUs in the host's answer; 0 if it did not answer that question. */

@@ -65,7 +65,7 @@ struct running {
 	char line[REMOTE_LINE * 2]; /* a line of output whose end has not arrived yet */
 	size_t length;
 	size_t total; /* number of bytes of output so far */
-	int64_t since_us, until_us;
+	int64_t since_us, limit_us, until_us;
 };
 
 int remote_new(struct remote **out, const char *version, struct error *err)
@@ -179,6 +179,7 @@ static int start_job(const struct remote *r, struct running *c, struct remote_jo
 	fcntl(c->in, F_SETFL, O_NONBLOCK);
 	fcntl(c->out, F_SETFL, O_NONBLOCK);
 	c->since_us = clock_monotonic_us();
+	c->limit_us = limit_us;
 	c->until_us = job->is_endless ? INT64_MAX : c->since_us + limit_us;
 	return 0;
 }
@@ -223,6 +224,10 @@ static void write_input(struct running *c)
 		if (n > 0) {
 			c->at += (size_t)n;
 			c->left -= (size_t)n;
+			/* A file may travel for hours over a slow link. The limit therefore begins
+			 * again with each part that ssh takes. */
+			if (c->file >= 0)
+				c->until_us = clock_monotonic_us() + c->limit_us;
 		}
 	}
 	if (!has_input(c) && !c->job->is_endless)
@@ -232,7 +237,7 @@ static void write_input(struct running *c)
 /* ---- output ---- */
 
 /* Returns true if this line of ssh says less than an earlier line may have said: only that the
- * connection has ended, or that a host's key is refused. */
+ * connection has ended, that a host's key is refused, or that a file of options is wrong. */
 static bool is_end_of_connection(const char *line)
 {
 	static const char *const begins[] = { "Connection closed by ", "Connection reset by ",
@@ -242,7 +247,7 @@ static bool is_end_of_connection(const char *line)
 	for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
 		if (strncmp(line, begins[i], strlen(begins[i])) == 0)
 			return true;
-	return false;
+	return strstr(line, "terminating, ") && strstr(line, " bad configuration option");
 }
 
 /* Keeps a line as the reason of a later failure, unless an earlier line says more. */
@@ -324,6 +329,10 @@ static const char *remedy_of(const char *said)
 		  " (name the host's key: IdentityFile, and IdentitiesOnly yes)" },
 		{ "closed by UNKNOWN port", /* ssh hides the messages of its ProxyCommand */
 		  " (the jump host or ProxyCommand failed: run ssh to the jump host to see why)" },
+		{ "Permission denied (password", " (nobody enters a password here: let the host "
+						 "accept the key alone)" },
+		{ "Permission denied (keyboard-interactive",
+		  " (nobody enters a code here: let the host accept the key alone)" },
 		{ "support PTY", " (at RunPod, take the address of SSH over exposed TCP)" },
 	};
 
@@ -343,7 +352,9 @@ static void explain_failure(struct remote_job *job)
 
 	if (!job->said[0]) {
 		snprintf(job->why, sizeof(job->why), "%s",
-			 runs_nothing ? no_commands : "the command failed");
+			 runs_nothing                ? no_commands
+			 : job->status == SSH_FAILED ? "the connection was lost"
+						     : "the command failed");
 		return;
 	}
 	snprintf(job->why, sizeof(job->why), "%s%s%.*s%s", runs_nothing ? no_commands : "",

@@ -60,7 +60,8 @@ struct remote_calls {
 /* Makes the folder of the sockets. Blocks the signals that would end this program; a signal then
  * ends remote_run instead. */
 int remote_new(struct remote **out, const char *version, struct error *err);
-/* Runs the jobs, at most PARALLEL at a time, each for limit_us at most. At most LOGINS log in at
+/* Runs the jobs, at most PARALLEL at a time, each for limit_us at most, counted
+ * from the start or from the last part of a file that ssh took. At most LOGINS log in at
  * the same time, not counting those that take longer than LOGIN_US. Returns 0 when all jobs have
  * ended, even if some failed (job->rc). -EINTR: a signal arrived. Another negative errno: no
  * command could be started. */

@@ -118,6 +118,46 @@ static int invite(struct up *u, size_t uses, struct error *err)
 	return rc == 0 ? record_write(&f->record, f->id, err) : rc;
 }
 
+/* ---- keys ---- */
+
+static void ignore_line(void *owner, struct remote_job *job, const char *key, const char *value)
+{
+	(void)owner;
+	(void)job;
+	(void)key;
+	(void)value;
+}
+
+/* If the disk of a host was wiped, as in a rented machine that was stopped, its agent has lost its
+ * key and makes another. Expels the old keys of such hosts. Otherwise the controller would refuse
+ * the new keys, because their names belong to the old ones. */
+static int expel_lost_keys(const struct up *u, struct error *err)
+{
+	const struct fleet *f = u->fleet;
+	const struct remote_calls calls = { NULL, ignore_line, NULL };
+	struct remote_job job;
+	size_t n = 0;
+	int rc = 0;
+
+	fleet_controller_job(f, &job, "forget");
+	args_add(&job.words, "--");
+	for (size_t i = 0; i < f->hosts.n; i++) {
+		const struct host *h = &f->hosts.list[i];
+
+		if (u->sites[i].state != SITE_FITS || u->sites[i].has_key ||
+		    !hosts_find(&f->record.hosts, h->name))
+			continue;
+		args_add(&job.words, h->name);
+		n++;
+	}
+	if (n > 0)
+		rc = remote_run(f->remote, &job, 1, ASK_US, &calls, err);
+	if (n > 0 && rc == 0 && job.rc != 0)
+		rc = error_set(err, -EIO, "the controller's machine: %s", job.why);
+	fleet_end_jobs(&job, 1);
+	return rc;
+}
+
 /* ---- starting ---- */
 
 static void take_start(void *owner, struct remote_job *job, const char *key, const char *value)
@@ -199,6 +239,8 @@ static int bring_up(struct up *u, struct error *err)
 	if (count_agents(u) == 0)
 		return error_set(err, -EIO, "no host can run an agent");
 	rc = examine_sites(f, u->sites, err);
+	if (rc == 0)
+		rc = expel_lost_keys(u, err);
 	if (rc == 0)
 		fleet_step(f, "examined", count_agents(u));
 	if (rc == 0)

@@ -60,16 +60,16 @@ TEST(the_controller_expects_the_agents_that_run)
 			 NULL };
 
 	expect_controller(none, 7, false,
-			  "controller --run-dir=/runs/a --listen=tcp://0.0.0.0:7700 --agents=7 "
+			  "controller --run-dir=/runs/a --listen=tcp://[::]:7700 --agents=7 "
 			  "--stages=3,2,2");
 	expect_controller(none, 20, false,
-			  "controller --run-dir=/runs/a --listen=tcp://0.0.0.0:7700 --agents=20 "
+			  "controller --run-dir=/runs/a --listen=tcp://[::]:7700 --agents=20 "
 			  "--stages=5,3,3,3,3,3");
 	expect_controller(none, 2, false,
-			  "controller --run-dir=/runs/a --listen=tcp://0.0.0.0:7700 --agents=2 "
+			  "controller --run-dir=/runs/a --listen=tcp://[::]:7700 --agents=2 "
 			  "--stages=1,1");
 	expect_controller(stages, 4, false,
-			  "controller --run-dir=/runs/a --listen=tcp://0.0.0.0:7700 --agents=5 "
+			  "controller --run-dir=/runs/a --listen=tcp://[::]:7700 --agents=5 "
 			  "--stages 3,2 --skip=1");
 	expect_controller(size, 4, false,
 			  "controller --run-dir=/runs/a --agents=9 --listen tcp://0.0.0.0:1");
@@ -91,7 +91,7 @@ TEST(a_resumed_run_keeps_its_options)
 			  NULL };
 
 	expect_controller(words, 4, true,
-			  "controller --resume=/runs/a --listen=tcp://0.0.0.0:7700 --iterations 40 "
+			  "controller --resume=/runs/a --listen=tcp://[::]:7700 --iterations 40 "
 			  "--metrics=9464");
 }
 

@@ -35,7 +35,10 @@ static void replace_ssh(const char *login)
 		 "cd %s && touch login.$$\n"
 		 "find . -name 'login*' -newermt '5 seconds ago' | wc -l >>counts\n"
 		 "sleep 0.3\n"
-		 "for line; do case $line in -o*) echo \"$line\" >>options ;; esac; done\n"
+		 "for line; do case $line in\n"
+		 "-o*) echo \"$line\" >>options ;;\n"
+		 "-F*) cat \"${line#-F}\" >>options ;;\n"
+		 "esac; done\n"
 		 "rm login.$$\n"
 		 "%s\n",
 		 folder, login);
@@ -74,6 +77,7 @@ static int ask(struct remote_job *jobs, int n)
 		snprintf(hosts[i].target, sizeof(hosts[i].target), "h%d", i);
 		jobs[i] = (struct remote_job){ .host = &hosts[i], .folder = "f", .program = "" };
 		args_add(&jobs[i].words, "check");
+		args_add(&jobs[i].words, "key");
 	}
 	assert_int_equal(remote_run(r, jobs, (size_t)n, LIMIT_US, &calls, NULL), 0);
 	for (int i = 0; i < n; i++)
@@ -130,6 +134,9 @@ TEST(hosts_answer_behind_what_their_login_shells_write)
 	assert_in_range(most_logins(), 2, LOGINS);
 	assert_true(has_line("options", "-oRemoteCommand=none"));
 	assert_true(has_line("options", "-oClearAllForwardings=yes"));
+	assert_true(has_line("options", "-oLogLevel=INFO"));
+	/* The ssh to a jump host gets the file of options, but not those of the command line. */
+	assert_true(has_line("options", "BatchMode yes"));
 	file_remove_folder(folder);
 }
 
@@ -168,6 +175,10 @@ TEST(the_reason_of_a_failed_login_is_not_that_it_ended)
 	check_reason("Warning: Permanently added 'h' to the list of known hosts.\n"
 		     "Connection closed by 192.0.2.1 port 22\n",
 		     255, "Connection closed by 192.0.2.1 port 22");
+	check_reason("config: line 2: Bad configuration option: usekeychain\n"
+		     "config: terminating, 1 bad configuration options\n",
+		     255, "config: line 2: Bad configuration option: usekeychain");
+	check_reason("\n@ here\n", 255, "the connection was lost");
 	check_reason("Warning: Permanently added 'h' to the list of known hosts.\n", 0,
 		     "its login shell runs no commands");
 }
@@ -187,6 +198,9 @@ TEST(a_known_reason_names_its_remedy)
 		     255,
 		     "Received disconnect from h port 22:2: Too many authentication failures "
 		     "(name the host's key: IdentityFile, and IdentitiesOnly yes)");
+	check_reason("root@h: Permission denied (keyboard-interactive).\n", 255,
+		     "root@h: Permission denied (keyboard-interactive). (nobody enters a code "
+		     "here: let the host accept the key alone)");
 	check_reason("kex_exchange_identification: Connection closed by remote host\n"
 		     "Connection closed by UNKNOWN port 65535\n",
 		     255,
@@ -197,13 +211,14 @@ TEST(a_known_reason_names_its_remedy)
 		     "PTY (at RunPod, take the address of SSH over exposed TCP)");
 }
 
-/* Installs a bundle on a host. program: the script that is the bundle's program; "": no archive.
- * Copies the reason of a failure; "": none. */
-static void install(const char *program, char why[REMOTE_LINE])
+/* Installs a bundle on n hosts at once, which share the home folder. program: the script that is
+ * the bundle's program; "": no archive. Copies the reason of the first failure; "": none. */
+static void install(int n, const char *program, char why[REMOTE_LINE])
 {
+	static const char *const folders[] = { "f/a", "f/b", "f/c", "f/d" };
 	const struct remote_calls calls = { NULL, ignore_line, NULL };
 	struct host host = { .target = "h" };
-	struct remote_job job = { .host = &host, .folder = "f", .program = "" };
+	struct remote_job jobs[4];
 	char command[1024], archive[96];
 	struct remote *r;
 
@@ -215,15 +230,28 @@ static void install(const char *program, char why[REMOTE_LINE])
 		 " if [ '%s' ]; then tar -czf archive skippipe-0; else echo text >archive; fi",
 		 folder, program, program);
 	assert_int_equal(system(command), 0);
-	job.file = archive;
-	args_add(&job.words, "install");
-	args_add(&job.words, "stamp");
+	for (int i = 0; i < n; i++) {
+		jobs[i] = (struct remote_job){
+			.host = &host, .folder = folders[i], .program = "", .file = archive
+		};
+		args_add(&jobs[i].words, "install");
+		args_add(&jobs[i].words, "stamp");
+	}
 	assert_int_equal(remote_new(&r, "0", NULL), 0);
-	assert_int_equal(remote_run(r, &job, 1, LIMIT_US, &calls, NULL), 0);
-	assert_int_equal(job.rc == 0, job.why[0] == '\0');
-	memcpy(why, job.why, REMOTE_LINE);
-	args_free(&job.words);
+	assert_int_equal(remote_run(r, jobs, (size_t)n, LIMIT_US, &calls, NULL), 0);
+	why[0] = '\0';
+	for (int i = n - 1; i >= 0; i--) {
+		assert_int_equal(jobs[i].rc == 0, jobs[i].why[0] == '\0');
+		if (jobs[i].why[0])
+			memcpy(why, jobs[i].why, REMOTE_LINE);
+		args_free(&jobs[i].words);
+	}
 	remote_free(r);
+	snprintf(command, sizeof(command),
+		 "cd %s/.skippipe && rm -rf 0/bin 0/.stamp && rmdir 0 2>/dev/null;"
+		 " ! ls -A | grep .",
+		 folder);
+	assert_int_equal(system(command), 0); /* the bundle was installed alone, or not at all */
 	file_remove_folder(folder);
 }
 
@@ -232,11 +260,19 @@ TEST(a_bundle_is_installed_or_the_reason_is_given)
 	char why[REMOTE_LINE];
 
 	/* The loader prints such a line if a library in LD_PRELOAD is missing. This is no error. */
-	install("echo ERROR: ld.so: ignored. >&2; echo skippipe 0", why);
+	install(1, "echo ERROR: ld.so: ignored. >&2; echo skippipe 0", why);
 	assert_string_equal(why, "");
-	install("echo skippipe 1", why);
+	install(1, "echo skippipe 1", why);
 	assert_string_equal(why, "the bundle does not run here: skippipe 1");
-	install("", why);
+	install(1, "", why);
 	assert_non_null(strstr(why, "the bundle cannot be unpacked: "));
 	assert_non_null(strstr(why, "not in gzip format"));
+}
+
+TEST(hosts_that_share_a_home_folder_install_at_the_same_time)
+{
+	char why[REMOTE_LINE];
+
+	install(4, "echo skippipe 0", why);
+	assert_string_equal(why, "");
 }

@@ -151,6 +151,19 @@ static uint32_t send_batch(struct packet_train *t, struct mmsghdr *batch, uint32
 	return left;
 }
 
+/* Turns an IPv4 address into the form in which an IPv6 socket takes it. */
+static void map_to_v6(struct sockaddr_storage *at, socklen_t *size)
+{
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6 };
+	memcpy(&v4, at, sizeof(v4));
+	v6.sin6_port = v4.sin_port;
+	memset(v6.sin6_addr.s6_addr + 10, 0xff, 2);
+	memcpy(v6.sin6_addr.s6_addr + 12, &v4.sin_addr, sizeof(v4.sin_addr));
+	memcpy(at, &v6, sizeof(v6));
+	*size = sizeof(v6);
+}
+
 int packet_train_send(struct packet_train *t, const char *address,
 		      const uint8_t token[PACKET_TRAIN_TOKEN_BYTES], uint32_t packets)
 {
@@ -162,7 +175,11 @@ int packet_train_send(struct packet_train *t, const char *address,
 	uint32_t left = 0, waits = FULL_MOST;
 
 	assert(packets <= PACKET_TRAIN_MOST);
-	if (parse_address(address, false, &to, &size) < 0 || to.ss_family != t->family)
+	if (parse_address(address, false, &to, &size) < 0)
+		return -EINVAL;
+	if (t->family == AF_INET6 && to.ss_family == AF_INET)
+		map_to_v6(&to, &size);
+	if (to.ss_family != t->family)
 		return -EINVAL;
 	while (left < packets) {
 		const uint32_t n = packets - left < BATCH ? packets - left : BATCH;

@@ -32,8 +32,8 @@ struct exchange {
 	post_peer_id asked;                  /* the peer to which the request was sent; 0: none */
 	/* When the controller first reported the invitation unknown; 0: never. */
 	int64_t unknown_us;
-	/* The last logged reason why there is no connection to the controller. */
-	char trouble[sizeof(((struct error *)0)->text)];
+	/* For each address, the last logged reason why it gives no connection to the controller. */
+	char troubles[TOKEN_ADDRESSES][sizeof(((struct error *)0)->text)];
 	bool is_done;
 };
 
@@ -154,19 +154,31 @@ static int take_event(struct exchange *e, const struct post_message *p, int64_t 
 	}
 }
 
-/* Logs why the controller cannot be reached, unless this reason was logged last. */
-static void note_trouble(struct exchange *e)
+/* Logs why the controller cannot be reached, unless this reason was logged last for the address. */
+static void note_troubles(struct exchange *e)
 {
 	struct post_peer_info info;
 	for (unsigned i = 0; i < e->options->token->n_addresses; i++) {
+		char *logged = e->troubles[i];
 		if (post_peer(e->post, e->peers[i], &info) != 0 || info.up || !info.trouble[0] ||
-		    strcmp(e->trouble, info.trouble) == 0)
+		    strcmp(logged, info.trouble) == 0)
 			continue;
-		snprintf(e->trouble, sizeof(e->trouble), "%s", info.trouble);
-		log_line(e->options->log, LOG_WARN, "no connection to the controller: %s",
-			 info.trouble);
-		return;
+		snprintf(logged, sizeof(e->troubles[i]), "%s", info.trouble);
+		log_line(e->options->log, LOG_WARN, "no connection to the controller: %s", logged);
 	}
+}
+
+/* Sets the error that ends a vain wait. It names the last trouble of every address. */
+static int report_silence(const struct exchange *e, struct error *err)
+{
+	char all[sizeof(err->text)] = "";
+	size_t n = 0;
+	for (unsigned i = 0; i < e->options->token->n_addresses && n < sizeof(all); i++)
+		if (e->troubles[i][0])
+			n += (size_t)snprintf(all + n, sizeof(all) - n, "%s%s", n ? "; " : ": ",
+					      e->troubles[i]);
+	return error_set(err, -ETIMEDOUT, "no answer from the controller for %lld s%s",
+			 (long long)(e->options->wait_us / 1000000), all);
 }
 
 static int take_turn(struct exchange *e, struct enrolled *out, struct error *err)
@@ -200,12 +212,9 @@ int enroll(const struct enroll_options *options, struct enrolled *out, struct er
 	while (rc == 0 && !e.is_done) {
 		rc = take_turn(&e, &result, err);
 		if (rc == 0 && e.post != NULL)
-			note_trouble(&e);
+			note_troubles(&e);
 		if (rc == 0 && !e.is_done && clock_monotonic_us() >= until_us)
-			rc = error_set(err, -ETIMEDOUT,
-				       "no answer from the controller for %lld s%s%s",
-				       (long long)(options->wait_us / 1000000),
-				       e.trouble[0] ? ": " : "", e.trouble);
+			rc = report_silence(&e, err);
 	}
 	post_close(e.post);
 	if (rc == 0)

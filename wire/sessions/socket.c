@@ -274,6 +274,15 @@ static int bind_any_port(int nn, char address[LINK_ADDRESS_SIZE])
 	return rc;
 }
 
+/* Binds the address; any_port: its port is 0, and the function writes the bound port to it. Returns
+ * 0 or a negative errno. */
+static int bind_to(int nn, bool any_port, char address[LINK_ADDRESS_SIZE])
+{
+	if (any_port)
+		return bind_any_port(nn, address);
+	return nn_bind(nn, address) < 0 ? -errno : 0;
+}
+
 /* Refuses the path of an ipc address if a file other than a socket is there, because nanomsg would
  * remove the file. A socket may be removed: a killed process has left it. */
 static int check_path(const char *address, struct error *err)
@@ -289,8 +298,9 @@ static int check_path(const char *address, struct error *err)
 int socket_listen(struct socket *s, const char *address, char *bound, size_t frame_most,
 	struct error *err)
 {
-	char text[LINK_ADDRESS_SIZE];
-	const size_t given = strlen(address);
+	static const char every_v6[] = "tcp://[::]:";
+	char text[LINK_ADDRESS_SIZE], v4[LINK_ADDRESS_SIZE];
+	size_t given = strlen(address);
 	if (given >= LINK_ADDRESS_SIZE - 8)
 		return error_set(err, -EINVAL, "%.60s...: the address is too long", address);
 	s->port = 0;
@@ -303,10 +313,15 @@ int socket_listen(struct socket *s, const char *address, char *bound, size_t fra
 		return rc;
 	const bool any_port =
 		strncmp(address, "tcp://", 6) == 0 && strcmp(address + given - 2, ":0") == 0;
-	if (any_port)
-		rc = bind_any_port(s->nn, text);
-	else
-		rc = nn_bind(s->nn, text) < 0 ? -errno : 0;
+	rc = bind_to(s->nn, any_port, text);
+	if (rc == -EAFNOSUPPORT && strncmp(address, every_v6, sizeof(every_v6) - 1) == 0) {
+		/* The kernel has no IPv6. */
+		snprintf(v4, sizeof(v4), "tcp://0.0.0.0:%s", address + sizeof(every_v6) - 1);
+		memcpy(text, v4, sizeof(text));
+		address = v4;
+		given = strlen(address);
+		rc = bind_to(s->nn, any_port, text);
+	}
 	if (rc < 0) {
 		socket_close(s);
 		return error_set(err, rc, "%s: %s", address, advice_for(-rc));

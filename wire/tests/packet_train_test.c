@@ -15,8 +15,9 @@
 
 #define ADDRESS_SIZE 64
 
-/* Opens a receiver of trains at a free port. */
-static struct packet_train *open_one(char address[ADDRESS_SIZE])
+/* Opens a receiver of trains at a free port of the host. `address` gets the receiver's IPv4
+ * address. */
+static struct packet_train *open_at(const char *host, char address[ADDRESS_SIZE])
 {
 	struct sockaddr_in at = { .sin_family = AF_INET,
 				  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -28,9 +29,15 @@ static struct packet_train *open_one(char address[ADDRESS_SIZE])
 	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &size), 0);
 	close(fd);
-	snprintf(address, ADDRESS_SIZE, "tcp://127.0.0.1:%u", ntohs(at.sin_port));
+	snprintf(address, ADDRESS_SIZE, "tcp://%s:%u", host, ntohs(at.sin_port));
 	assert_int_equal(packet_train_open(&t, address, &err), 0);
+	snprintf(address, ADDRESS_SIZE, "tcp://127.0.0.1:%u", ntohs(at.sin_port));
 	return t;
+}
+
+static struct packet_train *open_one(char address[ADDRESS_SIZE])
+{
+	return open_at("127.0.0.1", address);
 }
 
 /* Receives everything that has arrived. */
@@ -66,6 +73,24 @@ TEST(a_train_is_timed)
 	assert_true(h.bytes_per_s > 0);
 	packet_train_forget(to, token);
 	assert_false(packet_train_heard(to, token, &h));
+	packet_train_free(from);
+	packet_train_free(to);
+}
+
+/* An agent that listens at [::] has peers with IPv4 addresses. */
+TEST(a_train_from_all_addresses_reaches_an_ipv4_address)
+{
+	char address[2][ADDRESS_SIZE];
+	struct packet_train *from, *to;
+	uint8_t token[PACKET_TRAIN_TOKEN_BYTES];
+	if (access("/proc/net/if_inet6", F_OK) != 0)
+		skip(); /* no IPv6 */
+	from = open_at("[::]", address[0]);
+	to = open_at("[::]", address[1]);
+	packet_train_token(token);
+	packet_train_expect(to, token);
+	assert_int_equal(packet_train_send(from, address[1], token, 64), 64);
+	assert_int_equal(wait_whole(to, token).packets, 64);
 	packet_train_free(from);
 	packet_train_free(to);
 }

@@ -28,6 +28,18 @@ enum { HEAD = 8, WORD = 4, CONTENT = 5, MESSAGE = HEAD + WORD + CONTENT };
 static const unsigned char their_head[HEAD] = {0, 'S', 'P', 0, 0, 0x31, 0, 0};
 static const unsigned char dialers_head[HEAD] = {0, 'S', 'P', 0, 0, 0x30, 0, 0};
 
+static bool lacks_ipv6; /* true: sockets behave as on a kernel without IPv6 */
+
+/* Replaces the C library's function, also for nanomsg. */
+int socket(int family, int type, int protocol)
+{
+	if (family == AF_INET6 && lacks_ipv6) {
+		errno = EAFNOSUPPORT;
+		return -1;
+	}
+	return (int)syscall(SYS_socket, family, type, protocol);
+}
+
 static int listen_anywhere(char *address)
 {
 	struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -458,6 +470,20 @@ static void strangers_leave_room(void **state)
 	}
 }
 
+static void a_listener_at_all_addresses_uses_ipv4_where_there_is_no_ipv6(void **state)
+{
+	char bound[LINK_ADDRESS_SIZE];
+	struct socket s = {.nn = -1};
+
+	(void)state;
+	lacks_ipv6 = true;
+	assert_int_equal(socket_listen(&s, "tcp://[::]:0", bound, 1 << 16, NULL), 0);
+	lacks_ipv6 = false;
+	assert_int_equal(strncmp(bound, "tcp://0.0.0.0:", 14), 0);
+	assert_int_equal(atoi(bound + 14), s.port);
+	socket_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -470,6 +496,7 @@ int main(void)
 		cmocka_unit_test(a_broken_connection_of_several_is_redialed),
 		cmocka_unit_test(a_large_frame_is_sent_by_nanomsgs_thread),
 		cmocka_unit_test(a_large_frame_is_received_by_nanomsgs_thread),
+		cmocka_unit_test(a_listener_at_all_addresses_uses_ipv4_where_there_is_no_ipv6),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
