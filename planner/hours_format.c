@@ -52,7 +52,7 @@ static void print_advice(FILE *f, const struct hours_row rows[RECIPES], const st
 		"Lowest loss of the whole model: %s\n"
 		"  skippipe controller %s --iterations %" PRIu64 "\n"
 		"Losses are against full in the same time. A model of 0.6 million weights had\n"
-		"them (docs/convergence.md); another model may differ.\n",
+		"them (docs/rates.md); another model may differ.\n",
 		best->recipe->name, options, best->iterations);
 }
 

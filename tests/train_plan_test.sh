@@ -85,7 +85,7 @@ hours() { "$bin/skippipe" plan schedule/tests/data/shipped20.json --hours 60 --e
 hours --model tiny --sum-wire q6 --overlap-sync >"$dir/hours" 2>"$dir/hours.err" || die "plan --hours: exit status $?"
 grep -q '^speed .*%$' "$dir/hours" || die "plan --hours gives no loss for speed: $(cat "$dir/hours")"
 hours --format json >"$dir/hours.json" || die "plan --hours --format json: exit status $?"
-[ "$(grep -o '"recipe":' "$dir/hours.json" | wc -l)" = 6 ] || die "plan --hours names other than six recipes"
+[ "$(grep -o '"recipe":' "$dir/hours.json" | wc -l)" = 5 ] || die "plan --hours names other than five recipes"
 grep -q loss_change "$dir/hours.json" && die "plan --hours knows losses without a model"
 hours --recipe speed >/dev/null 2>"$dir/hours.err" && die "--hours and --recipe go together"
 grep -q 'hours excludes' "$dir/hours.err" || die "the error does not name --hours: $(cat "$dir/hours.err")"

@@ -1,14 +1,14 @@
 /* losses.h - the measured losses of recipes, by the number of tokens for each weight of the model.
  *
- * The losses are those of docs/convergence.md: one model (`deep`, 587,328 weights), AdamW with a
- * cosine schedule, each recipe with its best learning rate. Their absolute values say nothing about
- * other models. For another model, only the ratio of the losses of two recipes in equal time is
- * used, and only within the measured lengths.
+ * The losses are those of docs/rates.md: one model (`deep`, 587,328 weights), AdamW with the
+ * presets' schedule WSD and a rate of 8e-3. Their absolute values say nothing about other models.
+ * For another model, only the ratio of the losses of two recipes in equal time is used, and only
+ * within the measured lengths.
  */
 #ifndef SCHEDULE_LOSSES_H
 #define SCHEDULE_LOSSES_H
 
-enum { RECIPE_LENGTHS = 3, RECIPES = 6 };
+enum { RECIPE_LENGTHS = 3, RECIPES = 5 };
 
 /* The phases of a recipe, which decide its time */
 enum recipe_kind { RECIPE_WHOLE, RECIPE_GROWS, RECIPE_ROBUST, RECIPE_ENDS };
