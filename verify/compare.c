@@ -82,8 +82,8 @@ static int see_hash(void *context, const struct store_hash *h)
 	return 0;
 }
 
-/* Compares all hashes that nodes announced with the commit, except those of some stages: one bit for
- * each. */
+/* Compares the hashes that nodes announced with the commit. except: one bit for each stage whose
+ * hashes are not compared. */
 static int compare_hashes(struct comparison *x, uint64_t iteration, uint64_t except,
 			  struct error *err)
 {
@@ -200,9 +200,20 @@ static int see_restore(void *context, const struct store_restore *r)
 	return 0;
 }
 
+/* Returns true if a later restore after the same iteration replaced the stage of restore i. */
+static bool is_replaced(const struct comparison *x, size_t i)
+{
+	for (size_t k = i + 1; k < x->n_restores; k++)
+		if (x->restores[k].iteration == x->restores[i].iteration &&
+		    x->restores[k].stage == x->restores[i].stage)
+			return true;
+	return false;
+}
+
 /* Repeats the restores that followed an iteration. A stage restored from a checkpoint must equal
  * the replay's stage. For a stage restored as an average of other stages, the replay computes the
- * average again. */
+ * average again. If the replay began with a checkpoint of this iteration, the checkpoint has the
+ * averages already, and the last one of each stage is compared. */
 static int compare_restores(struct comparison *x, uint64_t iteration, struct error *err)
 {
 	struct compare_weights *out = &x->result->weights;
@@ -212,12 +223,14 @@ static int compare_restores(struct comparison *x, uint64_t iteration, struct err
 	for (size_t i = x->next_restore; i < end; i++) {
 		const struct store_restore *r = &x->restores[i];
 		const struct store_hash h = { iteration, r->hash, r->node, r->stage };
+		bool saved = r->n_from > 0 && iteration == x->result->began_after;
 		int rc = 0;
 
 		if (r->iteration != iteration || x->lacks_weights ||
-		    r->stage >= replay_config(x->replay)->n_stages)
+		    r->stage >= replay_config(x->replay)->n_stages ||
+		    (saved && is_replaced(x, i)))
 			continue;
-		if (r->n_from > 0)
+		if (r->n_from > 0 && !saved)
 			rc = replay_average(x->replay, r, err);
 		if (rc != 0)
 			return rc;
@@ -278,8 +291,7 @@ static uint64_t averaged_after(const struct comparison *x, uint64_t iteration)
 
 /* Loads the checkpoint with which the replay begins, if it is that of this iteration and of the
  * present part. Compares its weights with those that nodes announced, unless these are the weights
- * of former stages. A stage that was replaced by an average may have been saved before or after, so
- * it is not compared. */
+ * of former stages. A stage that was then replaced by an average is compared with its restores. */
 static int begin_later(struct comparison *x, uint64_t iteration, struct error *err)
 {
 	int rc;
