@@ -221,9 +221,10 @@ int db_error(struct store *s, int result, struct error *err)
 	case SQLITE_CORRUPT:
 		return error_set(err, -EBADMSG, "%s: is damaged: %s", s->path, cause);
 	case SQLITE_BUSY: case SQLITE_LOCKED: case SQLITE_PROTOCOL:
-		/* If the file system cannot lock files, SQLite gives these results too */
+		/* If the file system cannot lock files, SQLite gives these results too. Its lock
+		 * service may return, so a run waits as for another program's lock. */
 		if (errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP)
-			return error_set(err, -EIO,
+			return error_set(err, -EBUSY,
 					 "%s: its file system locks no files: %s; take a folder on "
 					 "a local disk",
 					 s->path, strerror(errno));
@@ -498,8 +499,10 @@ bool db_again(struct store *s, int rc)
 
 int db_script(struct store *s, const char *sql, struct error *err)
 {
-	int result = sqlite3_exec(s->db, sql, NULL, NULL, NULL);
+	int result;
 
+	errno = 0;
+	result = sqlite3_exec(s->db, sql, NULL, NULL, NULL);
 	return result == SQLITE_OK ? 0 : db_error(s, result, err);
 }
 
