@@ -249,6 +249,9 @@ struct store_command {
  *     device             how long the node's device was busy    value: the iteration; text: the
  *                        and what it waited for, in the         times in JSON
  *                        iteration that was just committed
+ *     checkpoint         a checkpoint was completed or failed,  word: complete, failed or newest;
+ *                        or newer ones became void: which is    value: its iteration; text: the
+ *                        the newest now                         reason of the failure
  *     recovery           a step after a node's death            word: the step
  */
 struct store_moment {

@@ -273,7 +273,7 @@ int resume_begin(struct backups *backups, struct error *err)
 	run->training.corpus_hash = store_run_of(run->record.store)->corpus_hash;
 	run->resumed = true;
 	run->iteration = run->committed + 1;
-	backups->saving.last = restore_newest(run, UINT64_MAX);
+	backups->saving.last = backups->saving.complete = restore_newest(run, UINT64_MAX);
 	backups->saving.before_last = restore_newest(run, backups->saving.last);
 	if (resume_numbers(generation, &run->first_attempt) != 0)
 		return error_set(err, -ERANGE,

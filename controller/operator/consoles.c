@@ -99,7 +99,7 @@ void consoles_fill_status(const struct operators *ops, struct msg *m)
 		.iteration_started_us = ops->iteration->progress.started_us,
 		.lease_us = ops->lease[0] ? ops->lease_ends_us - ops->run->now_us : 0,
 		.resent = counters.resent_frames,
-		.checkpoint = ops->backups->saving.last,
+		.checkpoint = ops->backups->saving.complete,
 		.checkpoint_failure = ops->backups->saving.failure,
 	};
 	if (ops->run->wanted.phase + 1 < ops->run->wanted.schedule.n) {

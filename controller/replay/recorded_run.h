@@ -82,8 +82,9 @@ struct recorded_device {
 };
 
 struct recorded_checkpoint {
-	uint64_t complete;                 /* iteration of a complete checkpoint; 0: it failed */
-	struct checkpoint_failure failure; /* the failure; its iteration is 0 if there is none */
+	enum { CHECKPOINT_COMPLETES, CHECKPOINT_FAILS, CHECKPOINT_IS_NEWEST } event;
+	uint64_t iteration; /* of the complete or newest checkpoint; 0: none */
+	struct checkpoint_failure failure;
 };
 
 struct recorded_plan {

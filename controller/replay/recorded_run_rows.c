@@ -168,11 +168,13 @@ static void take_checkpoint(struct reading *g, const struct store_moment *m, int
 
 	add_happening(g->r, at_us, HAPPENED_CHECKPOINT, g->r->checkpoints.n);
 	c = LIST_ADD(&g->r->checkpoints);
-	*c = (struct recorded_checkpoint){ .failure = { .node = m->node } };
-	if (strcmp(m->word, "failed") != 0) {
-		c->complete = (uint64_t)m->value;
+	*c = (struct recorded_checkpoint){ .iteration = (uint64_t)m->value,
+					   .failure = { .node = m->node } };
+	if (strcmp(m->word, "newest") == 0)
+		c->event = CHECKPOINT_IS_NEWEST;
+	if (strcmp(m->word, "failed") != 0)
 		return;
-	}
+	c->event = CHECKPOINT_FAILS;
 	c->failure.iteration = (uint64_t)m->value;
 	snprintf(c->failure.why, sizeof(c->failure.why), "%s", m->text);
 }

@@ -127,9 +127,10 @@ static void fold_belief(struct replay *r, const struct recorded_belief *b)
 
 static void fold_checkpoint(struct replay *r, const struct recorded_checkpoint *c)
 {
-	if (c->complete)
-		r->checkpoint = c->complete;
-	r->checkpoint_failure = c->failure;
+	if (c->event != CHECKPOINT_FAILS)
+		r->checkpoint = c->iteration;
+	if (c->event != CHECKPOINT_IS_NEWEST)
+		r->checkpoint_failure = c->failure;
 }
 
 /* Applies a happening to the state. */

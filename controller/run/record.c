@@ -141,6 +141,18 @@ void record_disk(struct run *run)
 			       "iteration", (json_int_t)run->committed));
 }
 
+void record_newest_checkpoint(struct run *run, uint64_t iteration)
+{
+	struct store_moment m = { .kind = "checkpoint",
+				  .node = -1,
+				  .stage = -1,
+				  .value = (int64_t)iteration,
+				  .word = "newest",
+				  .text = "" };
+
+	record_moment(run, &m);
+}
+
 void record_checkpoint(struct run *run, uint64_t iteration,
 		       const struct checkpoint_failure *failure)
 {

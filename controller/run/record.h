@@ -64,6 +64,8 @@ void record_disk(struct run *run);
 /* Records a complete checkpoint (failure NULL) or a failed one. */
 void record_checkpoint(struct run *run, uint64_t iteration,
 		       const struct checkpoint_failure *failure);
+/* Records that newer checkpoints are void, and which one is the newest now; 0: none. */
+void record_newest_checkpoint(struct run *run, uint64_t iteration);
 /* Records a step of the recovery after a death. "rerun": value is the number of microbatches that
  * are restarted. "planned": value is the microseconds of planning. "started": value is the first
  * restarted microbatch that started, and at_us is when it started. */

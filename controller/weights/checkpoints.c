@@ -52,6 +52,8 @@ static void report_failure(struct backups *backups, int node, const char *why)
 	f->iteration = backups->saving.iteration;
 	f->node = node;
 	snprintf(f->why, sizeof(f->why), "%.*s", (int)sizeof(f->why) - 1, why);
+	journal_make_plain(f->why); /* an agent's text, which may be cut inside a character */
+	backups->saving.is_reported = true;
 	record_checkpoint(backups->run, f->iteration, f);
 }
 
@@ -66,7 +68,7 @@ static void note_if_incomplete(struct backups *backups)
 	snprintf(why, sizeof(why), "%u of %d stages were saved", s->n_saved, n_stages);
 	note(backups->run, NOTE_WARNING, -1, 0, "the checkpoint of it%llu is incomplete: %s",
 	     (unsigned long long)s->iteration, why);
-	if (s->failure.iteration != s->iteration) /* otherwise the cause is known already */
+	if (!s->is_reported) /* otherwise the cause is known already */
 		report_failure(backups, -1, why);
 }
 
@@ -81,6 +83,7 @@ static void begin_checkpoint(struct backups *backups)
 	*s = (struct checkpointing){ .iteration = backups->run->committed,
 				     .last = s->last,
 				     .before_last = s->before_last,
+				     .complete = s->complete,
 				     .position = first_weights_position(backups->run),
 				     .failure = s->failure,
 				     .asked_us = backups->run->now_us };
@@ -178,6 +181,7 @@ static void finish_checkpoint(struct backups *backups, bool written)
 	s->before_last = s->last;
 	s->last = s->iteration;
 	if (written) {
+		s->complete = s->iteration;
 		s->failure = (struct checkpoint_failure){ .node = -1 };
 		record_checkpoint(backups->run, s->iteration, NULL);
 	}

@@ -479,7 +479,9 @@ static bool go_back(struct backups *backups)
 	backups->saving =
 		(struct checkpointing){ .last = r->iteration,
 					.before_last = restore_newest(backups->run, r->iteration),
-				.failure = backups->saving.failure };
+					.complete = r->iteration,
+					.failure = backups->saving.failure };
+	record_newest_checkpoint(backups->run, r->iteration);
 	backups->run->committed_us = backups->run->now_us;
 	r->below = 0;
 	end(backups, RESTORING_FINISH);
@@ -580,6 +582,7 @@ static void finish_average(struct backups *backups)
 	     "n%02u holds S%d, averaged from its neighbours after it%llu", m->id, r->stage,
 	     (unsigned long long)backups->run->committed);
 	backups->saving = (struct checkpointing){ .failure = backups->saving.failure };
+	record_newest_checkpoint(backups->run, 0);
 	admit_reader(backups->run, m);
 	end(backups, RESTORING_FINISH);
 }
