@@ -130,16 +130,22 @@ uint64_t cgroup_memory_free(const char *folder)
 	return most > used ? most - used : 0;
 }
 
-unsigned cores_usable(void)
+/* Returns the number of processors on which this process may run. */
+static unsigned processors(void)
 {
 	long online = sysconf(_SC_NPROCESSORS_ONLN);
-	uint64_t cores = online > 0 ? (uint64_t)online : 1, limit;
 	cpu_set_t set;
 
-	limit = cgroup_least("", "cpu", cgroup_quota);
 	/* The set has room for 1,024 processors, and the call fails on a machine that has more. */
 	if (sched_getaffinity(0, sizeof(set), &set) == 0 && CPU_COUNT(&set) > 0)
-		cores = (uint64_t)CPU_COUNT(&set);
+		return (unsigned)CPU_COUNT(&set);
+	return online > 0 ? (unsigned)online : 1;
+}
+
+unsigned cores_usable(void)
+{
+	uint64_t cores = processors(), limit = cgroup_least("", "cpu", cgroup_quota);
+
 	if (limit < cores * THOUSANDTHS)
 		cores = (limit - 1) / THOUSANDTHS + 1;
 	return (unsigned)cores;
@@ -149,7 +155,7 @@ double cores_quota(void)
 {
 	uint64_t limit = cgroup_least("", "cpu", cgroup_quota);
 
-	return limit == UINT64_MAX ? 0 : (double)limit / THOUSANDTHS;
+	return limit < (uint64_t)processors() * THOUSANDTHS ? (double)limit / THOUSANDTHS : 0;
 }
 
 size_t memory_usable(void)
