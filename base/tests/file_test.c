@@ -208,7 +208,7 @@ TEST(files_that_are_no_text_are_refused_with_a_remedy)
 		{ "\x1f\x8b\x08", "gzip: unpack" },
 		{ "\x28\xb5\x2f\xfd$", "zstd: unpack" },
 		{ "\xfd\x37zXZ", "xz: unpack" },
-		{ "BZh9", "bzip2: unpack" },
+		{ "BZh91AY&SY", "bzip2: unpack" },
 		{ "PK\x03\x04", "zip archive: unpack" },
 		{ "\xff\xfe{", "UTF-16: convert" },
 		{ "\xfe\xff{", "UTF-16: convert" },
