@@ -82,13 +82,17 @@ lingers() {
 		briefly systemctl --user show-environment >/dev/null 2>&1
 }
 
-# Returns true if systemd ends all processes of this user when the last session of the user ends.
+# Returns true if systemd ends all processes of this user when the last session of the user ends. It spares root, unless
+# its configuration names users to exclude or to include.
 is_ended_at_logout() {
 	command -v busctl >/dev/null || return 1
 	set -- $(briefly busctl get-property org.freedesktop.login1 /org/freedesktop/login1 \
-		org.freedesktop.login1.Manager KillUserProcesses KillExcludeUsers 2>/dev/null)
+		org.freedesktop.login1.Manager KillUserProcesses KillExcludeUsers KillOnlyUsers 2>/dev/null)
 	[ "${2:-}" = true ] || return 1
-	case " $* " in *" \"$(id -un)\" "*) return 1 ;; esac
+	case " $* " in
+	*" \"$(id -un)\" "*) return 1 ;;
+	*" as 0 as 0 ") [ "$(id -u)" != 0 ] || return 1 ;;
+	esac
 }
 
 # Writes a script that records its own process and then becomes skippipe. Thus no skippipe runs unrecorded.
@@ -200,15 +204,20 @@ install)
 	[ "$got" = "skippipe $version" ] || { rm -rf "$part"; fail "the bundle does not run here: $got"; }
 	echo "$1" >"$new/.stamp"
 	# If another host has installed this bundle meanwhile, its agent may run from there already.
-	if [ "$(cat "$root/$version/.stamp" 2>/dev/null)" != "$1" ]; then
+	if [ "$(cat "$root/$version/.stamp" 2>/dev/null)" != "$1" ] ||
+		[ "$("$root/$version/bin/skippipe" --version 2>/dev/null | tail -n 1)" != "skippipe $version" ]; then
 		[ ! -e "$root/$version" ] || mv "$root/$version" "$part/old"
 		mv "$new" "$root/$version"
 		# If another host was faster by a moment, mv has put the folder into that of the other host.
 		rm -rf "$root/$version/skippipe-$version"
 	fi
 	rm -rf "$part"
-	[ "$(cat "$root/$version/.stamp" 2>/dev/null)" = "$1" ] || fail "$root/$version cannot be written"
-	say installed
+	# For a moment another host may have moved the folder away, to replace it.
+	for try in 1 2 3 4 5; do
+		[ "$(cat "$root/$version/.stamp" 2>/dev/null)" = "$1" ] && say installed && exit 0
+		sleep 1
+	done
+	fail "$root/$version cannot be written"
 	;;
 start)
 	if running; then
@@ -276,7 +285,7 @@ stop)
 	rmdir "${dir%/*}" "$root/fleet" 2>/dev/null
 	# Other fleets of this host may use the bundle.
 	if [ "${2:-}" = purge ] && [ ! -d "$root/fleet" ]; then
-		rm -rf "$root/$version" "$root/.part-$version"*
+		rm -rf "$root/$version" "$root/.part-$version-"*
 	elif [ "${2:-}" = purge ]; then
 		say kept
 	fi

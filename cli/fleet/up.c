@@ -15,11 +15,13 @@
 #include "cli/fleet/examine.h"
 #include "cli/fleet/fleet.h"
 #include "cli/fleet/launch.h"
+#include "cli/fleet/progress.h"
 #include "cli/fleet/up.h"
 
 enum {
 	ASK_US = 20000000,   /* time limit of a question to a host */
 	START_US = 40000000, /* time limit of starting a process on a host */
+	EXPEL_US = 2000000,  /* the part of a time limit for each host whose keys are expelled */
 };
 
 static const char token_prefix[] = "skippipe1_";
@@ -128,6 +130,18 @@ static void ignore_line(void *owner, struct remote_job *job, const char *key, co
 	(void)value;
 }
 
+/* Returns true if another host is named like a key of this host's GPUs: NAME and a dot. */
+static bool has_namesake(const struct hosts *hosts, const char *name)
+{
+	size_t length = strlen(name);
+
+	for (size_t i = 0; i < hosts->n; i++)
+		if (strncmp(hosts->list[i].name, name, length) == 0 &&
+		    hosts->list[i].name[length] == '.')
+			return true;
+	return false;
+}
+
 /* If the disk of a host was wiped, as in a rented machine that was stopped, its agent has lost its
  * key and makes another. Expels the old keys of such hosts. Otherwise the controller would refuse
  * the new keys, because their names belong to the old ones. */
@@ -145,13 +159,15 @@ static int expel_lost_keys(const struct up *u, struct error *err)
 		const struct host *h = &f->hosts.list[i];
 
 		if (u->sites[i].state != SITE_FITS || u->sites[i].has_key ||
-		    !hosts_find(&f->record.hosts, h->name))
+		    !hosts_find(&f->record.hosts, h->name) || has_namesake(&f->hosts, h->name))
 			continue;
 		args_add(&job.words, h->name);
+		progress_print(f->progress, "%s: has lost its key, so a former key is expelled",
+			       h->name);
 		n++;
 	}
 	if (n > 0)
-		rc = remote_run(f->remote, &job, 1, ASK_US, &calls, err);
+		rc = remote_run(f->remote, &job, 1, ASK_US + (int64_t)n * EXPEL_US, &calls, err);
 	if (n > 0 && rc == 0 && job.rc != 0)
 		rc = error_set(err, -EIO, "the controller's machine: %s", job.why);
 	fleet_end_jobs(&job, 1);
