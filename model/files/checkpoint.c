@@ -302,16 +302,25 @@ static void remove_old(const char *folder, const json_t *shards)
 }
 
 /* Removes the shards of a checkpoint that could not be completed, because on a full disk they would
- * take the room that other programs need. */
+ * take the room that other programs need. Keeps those that the folder's manifest names, and all if
+ * the manifest cannot be read: the failed writer may have written it. */
 static void remove_shards(const char *folder, const json_t *shards)
 {
-	for (size_t i = 0; i < json_array_size(shards); i++) {
-		const json_t *file = json_object_get(json_array_get(shards, i), "file");
-		char path[PATH];
+	char path[PATH];
+	json_t *root = NULL;
 
-		snprintf(path, sizeof(path), "%s/%s", folder, json_string_value(file));
-		unlink(path);
+	manifest_path(path, folder);
+	if (access(path, F_OK) == 0 && json_read_object(path, MANIFEST_MOST, &root, NULL) != 0)
+		return;
+	for (size_t i = 0; i < json_array_size(shards); i++) {
+		const char *file = json_string_value(
+			json_object_get(json_array_get(shards, i), "file"));
+
+		snprintf(path, sizeof(path), "%s/%s", folder, file);
+		if (!names_file(json_object_get(root, "shards"), file))
+			unlink(path);
 	}
+	json_decref(root);
 }
 
 static int note_shard(json_t *shards, const char *name, uint64_t hash)

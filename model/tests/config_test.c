@@ -151,7 +151,7 @@ TEST(bad_documents_are_refused_by_key)
 	struct model_config c;
 	char *good, *at;
 
-	refused("", "line");
+	refused("", "is empty");
 	refused("[]", "object");
 	refused("{}", "format");
 	refused("{\"format\":\"skippipe.model/2\"}", "skippipe.model/1");
