@@ -11,21 +11,32 @@
 
 #include "wire/address.h"
 
-/* Tries for a moment to listen at the port on all interfaces. */
-static int try_port(uint16_t port)
+/* Tries for a moment to listen at an address of this family. */
+static int try_listen(int family, const void *at, socklen_t size)
 {
-	const struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port) };
-	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+	const int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1, off = 0;
 	int rc = 0;
 
 	if (fd < 0)
 		return -errno;
 	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (bind(fd, (const struct sockaddr *)(const void *)&at, sizeof(at)) < 0 ||
-	    listen(fd, 1) < 0)
+	if (family == AF_INET6)
+		(void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (bind(fd, at, size) < 0 || listen(fd, 1) < 0)
 		rc = -errno;
 	close(fd);
 	return rc;
+}
+
+/* Tries for a moment to listen at the port on all interfaces, as an agent does: at [::], or at
+ * 0.0.0.0 if the kernel has no IPv6. */
+static int try_port(uint16_t port)
+{
+	const struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(port) };
+	const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
+	int rc = try_listen(AF_INET6, &v6, sizeof(v6));
+
+	return rc == -EAFNOSUPPORT ? try_listen(AF_INET, &v4, sizeof(v4)) : rc;
 }
 
 void outside_look(struct outside *o)
@@ -67,8 +78,8 @@ static void check_port(struct findings *f, const struct outside *o)
 	finding_remedy(f, "%s",
 		       o->bind_error == -EADDRINUSE
 			       ? "if another program than an agent has the port, give the agent "
-				 "--listen tcp://0.0.0.0:PORT with a free one"
-			       : "give the agent --listen tcp://0.0.0.0:PORT with a port that this "
+				 "--listen tcp://[::]:PORT with a free one"
+			       : "give the agent --listen tcp://[::]:PORT with a port that this "
 				 "user may use");
 }
 

@@ -45,6 +45,7 @@ static int begin_phase(struct exchange *e, enum phase phase, struct error *err)
 		.peers_most = TOKEN_ADDRESSES,
 		.message_most_bytes = 1 << 16,
 	};
+	memset(e->troubles, 0, sizeof(e->troubles)); /* those of the former phase's connections */
 	post_close(e->post);
 	e->post = NULL;
 	e->phase = phase;
