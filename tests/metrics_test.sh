@@ -48,14 +48,24 @@ for i in 0 1 2 3 4 5; do
 done
 scrape /healthz | grep -q '^ok' || die "not healthy"
 
-# No node can write a checkpoint while a file has the folder's name. Training continues, but the run is not healthy.
+signal_agents() { # signal_agents STOP|CONT
+	local i
+	for i in 0 1 2 3 4 5; do kill "-$1" "$(agent_pid "$run" $i)" || die "no agent $i"; done
+}
+
+# No node can write a checkpoint while a file has the folder's name. Training continues, but the run is not healthy. The
+# agents are stopped meanwhile, because one of them might make the folder again in between.
+signal_agents STOP
 mv "$run/checkpoints" "$dir/saved"
 touch "$run/checkpoints"
+signal_agents CONT
 until_status 1 'the checkpoint of it[0-9]* failed: n0[0-9] did not save S[0-9]' "$address"
 until_status 1 'the checkpoint of it[0-9]* failed: n0[0-9] did not save S[0-9]' "$run"
 scrape /metrics | grep -q '^skippipe_checkpoint_failed{node="n0[0-9]"} 1' || die "the metrics show no failed checkpoint"
+signal_agents STOP
 rm "$run/checkpoints"
 mv "$dir/saved" "$run/checkpoints"
+signal_agents CONT
 until_status 0 '^skippipe: healthy' "$address"
 until_status 0 '^checkpoint  of iteration [1-9]' "$run"
 
