@@ -53,9 +53,9 @@ void child_last_line(const struct child *c, char *text, size_t room);
 void child_rotate_log(const struct child *c, off_t most);
 void child_free(struct child *c);
 
-/* Runs a program and waits for its end. Copies its output, without newlines at the end and room - 1
- * bytes at most, to `out`. -EIO: the exit status is not 0, and err has the output. -ETIMEDOUT: the
- * program had not ended after wait_us and was killed. */
+/* Runs a program and waits for its end. Copies at most `room` - 1 bytes of its output to `out`, and
+ * leaves out newlines at the end. -EIO: the exit status is not 0, and err has the output.
+ * -ETIMEDOUT: the program had not ended after wait_us and was killed. */
 int child_output(const struct args *args, char *out, size_t room, int64_t wait_us,
 		 struct error *err);
 /* Time limit for child_output, for programs of this project that do one thing and end. It is long

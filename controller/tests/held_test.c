@@ -75,8 +75,8 @@ FIXTURE_TEST(a_node_that_slept_continues)
 	assert_true(is_back(c));
 }
 
-/* While X was dead, K took the lost stage over, and X was assigned the stage of K. Then K died,
- * too. X returns with the weights of its old stage, and gets this stage back. */
+/* While X was dead, K took over the stage of X, and X was assigned the stage that K had left. Then
+ * K died, too. X returns with the weights of its old stage, and gets that stage back. */
 FIXTURE_TEST(a_returning_node_continues_although_its_place_was_reassigned)
 {
 	struct controller *c = lost(state);
