@@ -117,11 +117,9 @@ int file_read(const char *path, size_t most, char **out, size_t *size, struct er
 
 int file_read_text(const char *path, size_t most, char **out, size_t *size, struct error *err)
 {
-	static const char mark[] = "\xef\xbb\xbf"; /* a byte order mark in UTF-8 */
-	const size_t length = sizeof(mark) - 1;
 	const char *reason;
 	char *text;
-	size_t n;
+	size_t n, mark;
 	int rc = file_read(path, most, &text, &n, err);
 
 	if (rc != 0)
@@ -131,12 +129,10 @@ int file_read_text(const char *path, size_t most, char **out, size_t *size, stru
 		free(text);
 		return error_set(err, -EINVAL, "%s: %s", path, reason);
 	}
-	if (n >= length && memcmp(text, mark, length) == 0) {
-		n -= length;
-		memmove(text, text + length, n + 1);
-	}
+	mark = byte_order_mark(text, n);
+	memmove(text, text + mark, n - mark + 1);
 	*out = text;
-	*size = n;
+	*size = n - mark;
 	return 0;
 }
 

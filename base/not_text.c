@@ -33,3 +33,8 @@ const char *not_text_reason(const void *data, size_t size)
 			return kinds[i].reason;
 	return NULL;
 }
+
+size_t byte_order_mark(const void *text, size_t size)
+{
+	return size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+}

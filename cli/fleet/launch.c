@@ -97,14 +97,16 @@ size_t launch_count(const struct host *host, size_t gpus)
 
 /* ---- the controller ---- */
 
+/* Returns true if the operator gives the number of agents in another way than with --stages. */
+static bool gives_agents(char *const *words)
+{
+	return value_of(words, "agents") || value_of(words, "cluster") ||
+	       value_of(words, "emulate");
+}
+
 bool launch_has_size(const struct fleet_options *o)
 {
-	static const char *const names[] = { "agents", "stages", "cluster", "emulate" };
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (value_of(o->controller_words, names[i]))
-			return true;
-	return false;
+	return gives_agents(o->controller_words) || value_of(o->controller_words, "stages");
 }
 
 /* Adds --agents and --stages, unless the operator gives the size of the cluster. The stages get two
@@ -114,7 +116,7 @@ static void add_size(struct args *a, char *const *words, size_t agents)
 	const char *stages = value_of(words, "stages");
 	size_t n = agents / 2 < STAGES_MOST ? agents / 2 : STAGES_MOST, total = 0;
 
-	if (value_of(words, "agents") || value_of(words, "cluster") || value_of(words, "emulate"))
+	if (gives_agents(words))
 		return;
 	for (const char *at = stages; at && *at; at += *at == ',') {
 		total += strtoul(at, NULL, 10);

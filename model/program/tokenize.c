@@ -270,18 +270,15 @@ static int put_block(struct shard_file *s, struct block *b, const char *path, bo
  * beginning of the document. */
 static int begin_text(struct block *b, const char *path, struct error *err)
 {
-	static const char mark[] = "\xef\xbb\xbf";
-	const size_t length = sizeof(mark) - 1;
+	const size_t mark = byte_order_mark(b->text, b->held);
 	const char *reason = not_text_reason(b->text, b->held);
 
 	if (reason)
 		return error_set(err, -EINVAL, "%s: %s", path, reason);
-	if (b->held >= length && memcmp(b->text, mark, length) == 0) {
-		b->held -= length;
-		memmove(b->text, b->text + length, b->held);
-		b->place.byte += length;
-		b->begin.byte += length;
-	}
+	b->held -= mark;
+	memmove(b->text, b->text + mark, b->held);
+	b->place.byte += mark;
+	b->begin.byte += mark;
 	return 0;
 }
 

@@ -100,7 +100,7 @@ static bool is_blank(const char *line, size_t size)
 /* Returns the size of the byte order mark at the beginning of line 1, or 0. */
 static size_t mark_size(const char *line, size_t size, uint64_t number)
 {
-	return number == 1 && size >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+	return number == 1 ? byte_order_mark(line, size) : 0;
 }
 
 int jsonl_parse(json_t **out, const char *line, size_t size, const char *path, uint64_t number,

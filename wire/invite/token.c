@@ -10,6 +10,7 @@
 
 #include <sodium.h>
 
+#include "base/not_text.h"
 #include "wire/address.h"
 #include "wire/identity.h"
 
@@ -152,9 +153,7 @@ static const char spaces[] = " \t\r\n";
 
 char *token_begin(char *text)
 {
-	static const char mark[] = "\xef\xbb\xbf";
-	if (strncmp(text, mark, strlen(mark)) == 0)
-		text += strlen(mark);
+	text += byte_order_mark(text, strlen(text));
 	return text + strspn(text, spaces);
 }
 
