@@ -39,27 +39,18 @@ static int end(void **state)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
 
-static struct stage *replica_of(const struct cluster *c, uint8_t stage)
-{
-	uint32_t n = 0;
-
-	while (play_stage_of[n] != stage)
-		n++;
-	return c->nodes[n];
-}
-
 /* Saves a checkpoint of all stages. If `wrong` is true, changes a weight of the last stage. */
 static void save(struct cluster *c, bool wrong)
 {
 	for (uint8_t s = 0; s < STAGES; s++) {
-		struct stage *from = replica_of(c, s);
+		struct stage *from = c->nodes[play_node_of(s)];
 		size_t n = stage_parameters(from);
-		float *state = malloc(3 * n * sizeof(*state));
+		float *state = malloc(3 * n * sizeof(*state)), *arrays[3];
 		struct store_shard row = { .iteration = SAVED, .stage = s, .host = "h" };
 
-		memcpy(state, stage_weights(from), n * sizeof(*state));
-		memcpy(state + n, stage_moment1(from), n * sizeof(*state));
-		memcpy(state + 2 * n, stage_moment2(from), n * sizeof(*state));
+		play_arrays_of(from, arrays);
+		for (size_t k = 0; k < 3; k++)
+			memcpy(state + k * n, arrays[k], n * sizeof(*state));
 		if (wrong && s == STAGES - 1)
 			state[7] += 1e-3f;
 		assert_int_equal(checkpoint_save_stage(c->folder, stage_config(from), s, SAVED,
