@@ -7,11 +7,14 @@
  * leaves one replica, the keeper begins to fetch only after the exchange. A joining node keeps a
  * copy of its own stage in the same way, and loads it when it is complete.
  *
- * Of two candidates for a keeper, the controller prefers the candidate whose links to the stage are
- * fast enough. If this does not decide, it prefers a node whose own stage has three replicas or
- * more, because this node can move to the stage once its copy is complete. Then it prefers a spare,
- * then a node to which the first plan gave the stage, and at last the node to which the replica
- * sends a gradient fastest.
+ * The controller chooses a keeper by these rules. A later rule decides only between candidates that
+ * the earlier rules leave equal:
+ * 1. The links between the candidate and the stage are fast enough.
+ * 2. The candidate's own stage has three replicas or more. The candidate can then move to the stage
+ *    once its copy is complete.
+ * 3. The candidate is a spare.
+ * 4. The first plan gave the stage to the candidate.
+ * 5. The replica sends a gradient to the candidate in the shortest time.
  *
  * A keeper needs memory for twice the copy, and keeps one stage at most. */
 #include "controller/weights/standbys.h"
