@@ -111,12 +111,10 @@ FIXTURE_TEST(a_checkpoint_with_other_weights_is_found)
 	assert_int_equal(r.weights.first_differing.stage, STAGES - 1);
 }
 
-/* After a commit a stage is lost, replaced by an average of other stages, and saved. The checkpoint
- * then has other weights of this stage than the nodes announced with the commit, and both are
- * right. */
-FIXTURE_TEST(a_checkpoint_after_an_average_is_equal)
+/* Plays and compares a run in which stage 2 is replaced by 3/4 of stage 1 between the commit SAVED
+ * and its checkpoint. If `averages` is 2, stage 1 is then replaced by 3/4 of the new stage 2. */
+static struct compare_result averaged(struct cluster *c, int averages)
 {
-	struct cluster *c = *state;
 	struct compare_result r;
 	struct error err;
 
@@ -124,13 +122,35 @@ FIXTURE_TEST(a_checkpoint_after_an_average_is_equal)
 		play_iteration(c, i, false, NULL);
 		if (i != SAVED)
 			continue;
-		play_average(c, SAVED, 0.75f);
+		play_average(c, SAVED, 2, 1, 0.75f);
+		if (averages > 1)
+			play_average(c, SAVED, 1, 2, 0.75f);
 		save(c, false);
 	}
 	assert_int_equal(compare(c, 1, &r, &err), 0);
+	return r;
+}
+
+/* After a commit a stage is lost, replaced by an average of other stages, and saved. The checkpoint
+ * then has other weights of this stage than the nodes announced with the commit, and both are
+ * right. */
+FIXTURE_TEST(a_checkpoint_after_an_average_is_equal)
+{
+	struct compare_result r = averaged(*state, 1);
+
 	assert_true(compare_equal(&r));
 	assert_int_equal(r.began_after, SAVED);
 	assert_int_equal(r.weights.averaged, 1);
+}
+
+/* Stage 2 is replaced by stage 1, and then stage 1 by the new stage 2. If the replay repeated both
+ * averages on the weights of the checkpoint, stage 2 would be wrong. */
+FIXTURE_TEST(averages_in_a_checkpoint_are_not_repeated)
+{
+	struct compare_result r = averaged(*state, 2);
+
+	assert_true(compare_equal(&r));
+	assert_int_equal(r.weights.averaged, 2);
 }
 
 static void read_data_twice(struct played *r)

@@ -86,7 +86,7 @@ static struct compare_result averaged(struct cluster *c, float recorded)
 {
 	play_iteration(c, 1, false, NULL);
 	play_iteration(c, 2, false, NULL);
-	play_average(c, 2, recorded);
+	play_average(c, 2, 2, 1, recorded);
 	play_iteration(c, 3, false, NULL);
 	return play_compare(c);
 }

@@ -393,20 +393,21 @@ void play_arrays_of(struct stage *s, float *to[3])
 	to[2] = stage_moment2(s);
 }
 
-void play_average(struct cluster *c, uint64_t iteration, float recorded)
+void play_average(struct cluster *c, uint64_t iteration, uint8_t stage, uint8_t source,
+		  float recorded)
 {
 	struct store_restore row = { .iteration = iteration,
 				     .last = iteration,
-				     .stage = 2,
+				     .stage = stage,
 				     .n_from = 1,
-				     .from = { 1 },
+				     .from = { source },
 				     .weight = { recorded } };
 	float *to[3], *from[3];
 	struct error err = { "" };
 
-	play_arrays_of(c->nodes[play_node_of(1)], from);
+	play_arrays_of(c->nodes[play_node_of(source)], from);
 	for (uint32_t n = 0; n < NODES; n++) {
-		if (play_stage_of[n] != 2)
+		if (play_stage_of[n] != stage)
 			continue;
 		play_arrays_of(c->nodes[n], to);
 		for (int k = 0; k < 3; k++)

@@ -72,8 +72,10 @@ struct compare_result play_all(struct cluster *c, bool again, void (*tamper)(str
 uint32_t play_node_of(uint8_t stage);
 /* Gives the weights and the two moments of a stage; borrowed. */
 void play_arrays_of(struct stage *s, float *to[3]);
-/* Replaces stage 2 after an iteration by 3/4 of stage 1. The record names the factor `recorded`. */
-void play_average(struct cluster *c, uint64_t iteration, float recorded);
+/* Replaces a stage after an iteration by 3/4 of the stage `source`, which has the same size. The
+ * record names the factor `recorded`. */
+void play_average(struct cluster *c, uint64_t iteration, uint8_t stage, uint8_t source,
+		  float recorded);
 /* Writes a random text into the corpus file. */
 void play_make_text(struct cluster *c);
 
