@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/tests/test.h"
 #include "controller/iteration/commit.h"
 #include "controller/joining/agents.h"
@@ -596,7 +597,8 @@ FIXTURE_TEST(a_checkpoint_that_nobody_can_write_fails)
 	const struct checkpoint_failure *f = &c->backups.saving.failure;
 	struct msg_saved r = { .iteration = COMMITTED, .stage = 1 };
 
-	snprintf(r.text, sizeof(r.text), "%0120d: disk full", 0); /* a long path and the cause */
+	/* A long path, the cause, and half of a character */
+	snprintf(r.text, sizeof(r.text), "%0120d: disk full\xc3", 0);
 	c->backups.saving.iteration = COMMITTED;
 	for (int node = DATA; node < DATA + 2; node++) {
 		c->members.list[node].checkpoint.saving = COMMITTED;
@@ -609,6 +611,7 @@ FIXTURE_TEST(a_checkpoint_that_nobody_can_write_fails)
 	assert_int_equal(f->node, DATA + 1);
 	assert_non_null(strstr(f->why, " did not save S1: 00"));
 	assert_non_null(strstr(f->why, ": disk full"));
+	assert_null(strchr(f->why, '\xc3')); /* JSON would not accept the text */
 	c->run.committed++;
 	c->run.options.checkpoint_every = 1;
 	checkpoint_when_due(&c->backups);
@@ -622,5 +625,41 @@ FIXTURE_TEST(a_checkpoint_that_nobody_can_write_fails)
 		saves(c, stage * DATA, (uint8_t)stage, COMMITTED + 1);
 	}
 	assert_int_equal(c->backups.saving.last, COMMITTED + 1);
+	assert_int_equal(c->backups.saving.complete, COMMITTED + 1);
 	assert_int_equal(f->iteration, 0);
+}
+
+/* A run that returned to an older checkpoint reaches the same iteration again. If that checkpoint
+ * fails too, its cause is reported, not the cause of the first failure. */
+FIXTURE_TEST(a_second_failure_of_an_iteration_has_its_own_cause)
+{
+	struct controller *c = committed(state);
+	struct checkpointing *s = &c->backups.saving;
+
+	s->iteration = s->failure.iteration = COMMITTED;
+	strcpy(s->failure.why, "disk full");
+	c->run.committed++;
+	c->run.options.checkpoint_every = 1;
+	checkpoint_when_due(&c->backups);
+	assert_non_null(strstr(s->failure.why, "stages were saved"));
+}
+
+/* All stages are on the disks, but the controller cannot write the manifest, so no run can begin
+ * with this checkpoint. */
+FIXTURE_TEST(a_checkpoint_without_a_manifest_is_not_complete)
+{
+	struct controller *c = committed(state);
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/checkpoints", c->run.options.run_dir);
+	assert_int_equal(file_write(path, "x", 1, 0600, NULL), 0);
+	c->backups.saving.iteration = COMMITTED;
+	for (int node = 0; node < NODES; node += DATA) {
+		c->members.list[node].checkpoint.saving = COMMITTED;
+		c->members.list[node].checkpoint.saving_stage = (uint8_t)(node / DATA);
+		saves(c, node, (uint8_t)(node / DATA), COMMITTED);
+	}
+	assert_int_equal(c->backups.saving.last, COMMITTED);
+	assert_int_equal(c->backups.saving.complete, 0);
+	assert_int_equal(c->backups.saving.failure.iteration, COMMITTED);
 }

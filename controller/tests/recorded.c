@@ -251,6 +251,7 @@ void recorded_iteration(struct store *s, uint64_t k, const struct recorded_optio
 		moment(s, o, 3, 4500, "plan", "", -1, -1, 2);
 		moment(s, o, 3, 4500, "phase", "computing", -1, -1, 0);
 		moment(s, o, 3, 4510, "checkpoint", "failed", 1, -1, 2);
+		moment(s, o, 3, 4550, "checkpoint", "newest", -1, -1, 0);
 		assert_int_equal(store_fault(s, &f, NULL), 0);
 		moment(s, o, 3, 4700, "node", "live", 3, o->recut ? 2 : 1, 0);
 		put_commit(s, o, 3, 5500);

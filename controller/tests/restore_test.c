@@ -98,6 +98,24 @@ static const char *newest_note(const struct controller *c)
 	return c->run.journal.notes[c->run.journal.n_notes - 1].text;
 }
 
+static int see_newest(void *context, const struct store_moment *m)
+{
+	int64_t *newest = context;
+
+	if (strcmp(m->kind, "checkpoint") == 0 && strcmp(m->word, "newest") == 0)
+		*newest = m->value;
+	return 0;
+}
+
+/* Returns the iteration of the checkpoint that the record calls the newest; -1: none. */
+static int64_t newest_recorded(const struct controller *c)
+{
+	int64_t newest = -1;
+
+	assert_int_equal(store_each_moment(c->run.record.store, 0, see_newest, &newest, NULL), 0);
+	return newest;
+}
+
 #define FIXTURE_TEST(name) TEST_WITH(name, begin, under_way_end)
 
 FIXTURE_TEST(a_node_on_the_machine_with_the_file_reads_it)
@@ -200,6 +218,8 @@ FIXTURE_TEST(the_run_returns_once_all_have_read)
 	assert_int_equal(c->run.iteration, NEWER); /* the next iteration has not begun */
 	assert_int_equal(store_last_commit(c->run.record.store, &last, NULL), 0);
 	assert_int_equal(last, NEWER);
+	assert_int_equal(newest_recorded(c), NEWER);
+	assert_int_equal(c->backups.saving.complete, NEWER);
 	for (int i = 0; i < NODES; i++) {
 		assert_int_equal(member_is_replica(&c->members.list[i]), i == 1 || i == 4);
 		assert_false(member_is_restoring(&c->members.list[i]));

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
@@ -252,6 +253,26 @@ FIXTURE_TEST(old_shards_are_removed)
 	save(f, 3);
 	train(f, f->trainer, 3, 4);
 	save(f, 4);
+	assert_int_equal(files_in(f->folder), STAGES + 1);
+}
+
+/* The shards of a checkpoint that could not be completed are removed, but not if the folder's
+ * manifest cannot be read, because it may name them. */
+FIXTURE_TEST(shards_of_a_failed_checkpoint_are_removed)
+{
+	struct fixture *f = *state;
+	struct checkpoint c = { config, f->hyper, 3, 0, 4, 99, 0 };
+	struct error err = { "" };
+	char shard[128], manifest[128];
+
+	snprintf(shard, sizeof(shard), "%s/stage-%03d.00000003.safetensors", f->folder, STAGES - 1);
+	snprintf(manifest, sizeof(manifest), "%s/manifest.json", f->folder);
+	assert_int_equal(mkdir(shard, 0700), 0); /* the last shard cannot be written */
+	assert_true(checkpoint_write(f->folder, &c, trainer_stages(f->trainer), &err) < 0);
+	assert_int_equal(files_in(f->folder), 1);
+	assert_int_equal(rmdir(shard), 0);
+	assert_int_equal(mkdir(manifest, 0700), 0);
+	assert_true(checkpoint_write(f->folder, &c, trainer_stages(f->trainer), &err) < 0);
 	assert_int_equal(files_in(f->folder), STAGES + 1);
 }
 
