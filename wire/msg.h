@@ -100,8 +100,8 @@ struct msg_hello {
 	uint64_t memory_bytes;  /* memory available to the agent's device, bytes; 0: unknown */
 	uint64_t machine_bytes; /* memory available on the agent's machine, bytes; 0: unknown */
 	uint32_t cores;         /* cores of the agent's machine */
-	/* Limit of the agent's control groups on its processor time, in thousandths of a processor;
-	 * 0: none */
+	/* Processor time that the agent's control groups permit, in thousandths of a processor; 0:
+	 * no less than all processors on which the agent may run */
 	uint32_t quota;
 	char machine[40];       /* identifies the machine until it reboots; "": unknown */
 	/* Identifies the agent's network within its machine; 0: unknown. Containers on one machine
