@@ -13,9 +13,8 @@
 #include "base/alloc.h"
 
 enum {
-	/* A part of the encoded line ends once it has this many bytes. The last escape may make it a
-	 * few bytes longer. The csh
-	 * of BSD refuses a word of more than 8,188 bytes. */
+	/* A part of the encoded line ends once it has this many bytes. The last escape may make it
+	 * a few bytes longer. The csh of BSD refuses a word of more than 8,188 bytes. */
 	PART = 900,
 	ESCAPE = 5 /* size of an escape */
 };
