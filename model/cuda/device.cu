@@ -144,6 +144,7 @@ struct device {
 	cudaEvent_t behind[STREAM_COUNT];  /* for device_order: the end of the queued work */
 	cudaEvent_t marks[DEVICE_MARKS];
 	struct products *products;
+	struct cudnn *cudnn; /* NULL: attention was not planned */
 	struct times *times; /* seconds by kind of work; NULL: not measured */
 	struct own_memory own;
 	void *host[OWN_MEMORY_MOST];
@@ -500,6 +501,7 @@ void device_close(struct device *d)
 	for (int i = 0; i < d->n_host; i++)
 		cudaFreeHost(d->host[i]);
 	products_free(d->products);
+	cudnn_close(d->cudnn);
 	times_free(d->times);
 	if (d->stream)
 		cudaStreamDestroy(d->stream);
@@ -729,6 +731,37 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 	times_begin(d->times, d->stream, kernels[kernel].name, 0);
 	note(d, cudaLaunchKernel(code, blocks, dim3(threads), parameters, bytes, d->stream),
 	     kernels[kernel].name);
+	times_end(d->times, d->stream);
+}
+
+int device_plan_attention(struct device *d, const struct cudnn_shape *shape, size_t *bytes,
+			  struct error *err)
+{
+	struct cudnn_functions f;
+	int rc = 0;
+
+	use(d);
+	if (!d->cudnn && (rc = cudnn_library(&f, err)) == 0)
+		rc = cudnn_open(&d->cudnn, &f, d->stream, err);
+	if (rc == 0)
+		rc = cudnn_plan(d->cudnn, shape, err);
+	if (rc == 0)
+		*bytes = cudnn_workspace(d->cudnn);
+	return rc;
+}
+
+void device_attention(struct device *d, enum cudnn_pass pass, const struct cudnn_arrays *a)
+{
+	static const char *const names[] = { "cuDNN's attention, forward",
+					     "cuDNN's attention, backward" };
+	struct error err;
+
+	use(d);
+	if (d->deaf)
+		return;
+	times_begin(d->times, d->stream, names[pass], 0);
+	if (cudnn_run(d->cudnn, pass, a, &err) != 0)
+		failure_note(&d->failure, names[pass], err.text);
 	times_end(d->times, d->stream);
 }
 

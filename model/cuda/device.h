@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "model/cuda/cudnn.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,7 +24,7 @@ struct device; /* opaque */
 uint32_t device_count(void);
 /* Longest name of a card in its description; a longer name is cut. A description with the longest
  * versions, a table's hash and all options then still has room in STAGE_DEVICE_SIZE bytes. */
-enum { DEVICE_CARD_MOST = 40 };
+enum { DEVICE_CARD_MOST = 28 };
 /* Describes a GPU by everything that the bits of its results depend on (architecture, name,
  * multiprocessors, compiler, cuBLASLt), and gives its free memory. Errors as for device_open,
  * except for errors that only occur when the GPU is used. */
@@ -157,10 +158,21 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 unsigned device_resident(struct device *d, enum device_kernel kernel, bool bf16, unsigned threads,
 			 size_t shared);
 
-/* device_record begins a recording. Copies on the device, clearing of memory, products and kernels
- * that are queued from then on are recorded with their arguments and not run. device_recorded ends
- * the recording and returns it; device_replay runs it at the cost of one launch. NULL: the
- * recording failed, and nothing has run. The caller frees the recording before device_close. */
+/* ---- attention by cuDNN, a trial ---- */
+
+/* Plans attention in bf16 for the shape, which replaces the shape of an earlier call. *bytes: of
+ * device memory that the passes work in, which the caller allocates. -ENODEV: cuDNN is missing, and
+ * *err has the remedy. -EIO: cuDNN refused the device. -ENOTSUP: as for cudnn_plan. */
+int device_plan_attention(struct device *d, const struct cudnn_shape *shape, size_t *bytes,
+			  struct error *err);
+/* Queues a planned pass. */
+void device_attention(struct device *d, enum cudnn_pass pass, const struct cudnn_arrays *a);
+
+/* device_record begins a recording. Copies on the device, clearing of memory, products, kernels and
+ * cuDNN's attention that are queued from then on are recorded with their arguments and not run.
+ * device_recorded ends the recording and returns it; device_replay runs it at the cost of one
+ * launch. NULL: the recording failed, and nothing has run. The caller frees the recording before
+ * device_close. */
 struct device_graph;
 void device_record(struct device *d);
 struct device_graph *device_recorded(struct device *d);

@@ -2,6 +2,7 @@
  * as in model/cpu/layer.c, so that both backends compute the same.
  */
 #include "model/cuda/stage_cuda.h"
+#include "model/cuda/trial.h"
 
 /* ---- kernels and products by name ---- */
 
@@ -258,6 +259,30 @@ static void launch_attention(struct cuda_stage *s, enum device_kernel kernel,
 	attention_start(s->d, kernel, s->l->bf16, s->l->batch, a);
 }
 
+static void run_cudnn(struct cuda_stage *s, enum cudnn_pass pass, const struct attention_args *a)
+{
+	const struct cudnn_arrays arrays = { .qkv = a->qkv,
+					     .out = a->out,
+					     .lse = a->lse,
+					     .dout = a->dout,
+					     .dot = s->t.dot,
+					     .dqkv = a->dqkv,
+					     .workspace = s->t.attention,
+					     .scale = a->scale };
+
+	device_attention(s->d, pass, &arrays);
+}
+
+static void attention_forward(struct cuda_stage *s, const struct saved_layer *k)
+{
+	struct attention_args a = attention_of(s, k);
+
+	if (s->trials & TRIAL_ATTENTION)
+		run_cudnn(s, CUDNN_FORWARD, &a);
+	else
+		launch_attention(s, KERNEL_ATTENTION, &a);
+}
+
 static void attention_backward(struct cuda_stage *s, const struct saved_layer *k)
 {
 	struct attention_args a = attention_of(s, k);
@@ -270,6 +295,11 @@ static void attention_backward(struct cuda_stage *s, const struct saved_layer *k
 
 	bool turned = s->l->bf16 && (a.size == HEAD_MOST / 2 || a.size == HEAD_MOST);
 
+	if (s->trials & TRIAL_ATTENTION) {
+		run_cudnn(s, CUDNN_BACKWARD, &a);
+		rotate_heads(s, s->t.dqkv, -1);
+		return;
+	}
 	a.cosines = turned ? s->cosines : NULL;
 	a.sines = s->sines;
 	cuda_rows(s, KERNEL_ATTENTION_DOT, s->rows, &dot);
@@ -288,12 +318,11 @@ static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct sav
 	const struct layer_offsets *at = &s->l->layers[layer];
 	size_t c = s->l->config.dim, f = s->l->config.ffn_dim, r = s->rows;
 	struct swiglu_args swiglu = { .gu = k->gu, .h = k->h, .f = (unsigned)f };
-	struct attention_args attention = attention_of(s, k);
 
 	norm_forward(s, k->xn1, k->rstd1, k->x, at->norm1, r);
 	apply_weight(s, k->qkv, k->xn1, at->qkv, r, s->packed, c);
 	rotate_heads(s, k->qkv, 1);
-	launch_attention(s, KERNEL_ATTENTION, &attention);
+	attention_forward(s, k);
 	apply_float(s, k->mid, k->att, at->o, r, c, c, k->x);
 	norm_forward(s, k->xn2, k->rstd2, k->mid, at->norm2, r);
 	apply_weight(s, k->gu, k->xn2, at->gate_up, r, 2 * f, c);

@@ -6,7 +6,7 @@ extern "C" {
 #include "base/clock.h" /* these headers are C, and are not written for C++ */
 #include "base/error.h"
 #include "base/file.h"
-#include "model/cuda/cublas_library.h"
+#include "model/cuda/library.h"
 #include "model/cuda/product_table.h"
 #include "model/hash.h"
 }
@@ -44,11 +44,14 @@ static struct library load_library(void)
 	static const char *const names[] = { LIBRARY_FUNCTIONS(NAME) };
 #undef NAME
 	void *functions[sizeof(names) / sizeof(names[0])], **next = functions;
+	static const struct nvidia_library cublas = {
+		"libcublasLt.so." TEXT_OF(CUBLAS_VER_MAJOR), "cuBLAS", "cublas",
+		"install the CUDA toolkit's libcublas, version " TEXT_OF(CUBLAS_VER_MAJOR), names,
+		sizeof(names) / sizeof(names[0])
+	};
 	struct library l = {};
 
-	l.open = cublas_library_open("libcublasLt.so." TEXT_OF(CUBLAS_VER_MAJOR),
-				     CUBLAS_VER_MAJOR, names, functions,
-				     sizeof(names) / sizeof(names[0]), &l.failure) == 0;
+	l.open = nvidia_library_open(&cublas, functions, &l.failure) == 0;
 	if (!l.open)
 		return l;
 #define TAKE(name) l.name = (decltype(l.name))*next++;

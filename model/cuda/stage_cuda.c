@@ -92,6 +92,7 @@ static size_t carve_device(struct cuda_stage *s, char *base)
 	s->cosines = carve_floats(&c, s->l->sequence * half);
 	s->sines = carve_floats(&c, s->l->sequence * half);
 	carve_scratch(s, &c);
+	s->t.attention = carve_array(&c, s->t.attention_bytes, 1);
 	carve_slots(&c, s->l, s->width, s->t.xn, s->t.h, s->saved);
 	if (s->l->index == 0) {
 		s->tokens = carve_array(&c, (s->l->slots + 1) * s->rows, sizeof(int32_t));
@@ -256,6 +257,26 @@ static size_t chunk_of(size_t rows, size_t vocab)
 	return n < most ? n : most;
 }
 
+/* Appends the chosen trials to a device's text, because they change bits. cuDNN's version is named
+ * because its code differs between versions. */
+static int name_trials(unsigned trials, struct stage_device *out, struct error *err)
+{
+	size_t used = strlen(out->text), left = sizeof(out->text) - used;
+	struct cudnn_functions f;
+	int rc;
+
+	if (trials & TRIAL_LOGITS)
+		snprintf(out->text + used, left, " logits");
+	if (!(trials & TRIAL_ATTENTION))
+		return 0;
+	rc = cudnn_library(&f, err);
+	if (rc != 0)
+		return error_prefix(err, rc, "SKIPPIPE_GPU_TRY=attention");
+	used = strlen(out->text);
+	snprintf(out->text + used, sizeof(out->text) - used, " cuDNN %zu", f.version());
+	return 0;
+}
+
 static int cuda_look(struct device_name *name, struct stage_device *out, struct error *err)
 {
 	uint64_t host = memory_usable();
@@ -264,9 +285,8 @@ static int cuda_look(struct device_name *name, struct stage_device *out, struct 
 
 	if (!rc)
 		rc = trial_read(&trials, err);
-	if (trials & TRIAL_LOGITS)
-		snprintf(out->text + strlen(out->text), sizeof(out->text) - strlen(out->text),
-			 " logits");
+	if (!rc)
+		rc = name_trials(trials, out, err);
 	device_bus_id(name->number, out->bus_id, sizeof(out->bus_id));
 	out->device_bytes = out->free_bytes;
 	/* The smaller of the two memories limits the stage. An agent needs about as much host
@@ -275,6 +295,28 @@ static int cuda_look(struct device_name *name, struct stage_device *out, struct 
 		out->free_bytes = host;
 	out->machine_bytes = host == SIZE_MAX ? UINT64_MAX : host;
 	return rc;
+}
+
+/* Plans cuDNN's attention, if it was chosen and the stage computes passes in bf16. */
+static int plan_attention(struct cuda_stage *s, struct error *err)
+{
+	const struct model_config *c = &s->l->config;
+	const struct cudnn_shape shape = {
+		.batch = s->l->batch,
+		.length = s->l->sequence,
+		.heads = c->n_heads,
+		.kv_heads = c->n_kv_heads,
+		.size = model_head_size(c),
+		.stride = (int64_t)s->packed,
+	};
+	int rc;
+
+	if (!s->l->bf16 || s->l->only_steps)
+		s->trials &= ~(unsigned)TRIAL_ATTENTION;
+	if (!(s->trials & TRIAL_ATTENTION))
+		return 0;
+	rc = device_plan_attention(s->d, &shape, &s->t.attention_bytes, err);
+	return rc ? error_prefix(err, rc, "SKIPPIPE_GPU_TRY=attention") : 0;
 }
 
 /* Computes sizes from the layout, then makes the host's tables and opens the device. Allocates the
@@ -313,6 +355,8 @@ static int cuda_make(void **self, const struct stage_layout *l, struct error *er
 		     : error_set(err, -ENOMEM, "no memory for the slots of a stage");
 	if (!rc && !l->only_steps)
 		rc = check_shared(s, err);
+	if (!rc)
+		rc = plan_attention(s, err);
 	if (!rc)
 		rc = allocate_device(s, err);
 	if (rc)

@@ -21,6 +21,8 @@ struct cuda_scratch {
 	real *dx_real;   /* dx in the type that products read; in float it is dx itself */
 	float *dot;      /* (B, H, T) sums of dout * out in attention */
 	float *parts;    /* (min(R, NORM_PARTS), C) parts of a norm's gradient */
+	void *attention; /* memory that cuDNN's attention works in */
+	size_t attention_bytes;
 	/* (hash_leaves(4 P), HASH_DIGEST / 4) digests of a hash's leaves, or sums of squares. */
 	uint32_t *leaves;
 	/* In stage 0 only: */

@@ -7,7 +7,7 @@
 
 int trial_read(unsigned *out, struct error *err)
 {
-	static const char *const names[] = { "logits" };
+	static const char *const names[] = { "logits", "attention" };
 	const char *text = getenv("SKIPPIPE_GPU_TRY");
 	unsigned set = 0;
 
@@ -19,7 +19,8 @@ int trial_read(unsigned *out, struct error *err)
 			i++;
 		if (i == count)
 			return error_set(err, -EINVAL,
-					 "SKIPPIPE_GPU_TRY: expected logits, got \"%.*s\"",
+					 "SKIPPIPE_GPU_TRY: expected logits or attention, got "
+					 "\"%.*s\"",
 					 (int)(n < 40 ? n : 40), text);
 		set |= 1u << i;
 	}

@@ -5,7 +5,8 @@
 #include "base/error.h"
 
 enum trial {
-	TRIAL_LOGITS = 1 << 0, /* "logits": logits are bf16, so the bits of a loss change */
+	TRIAL_LOGITS = 1 << 0,    /* "logits": logits are bf16, so the bits of a loss change */
+	TRIAL_ATTENTION = 1 << 1, /* "attention": cuDNN computes attention in bf16 (cudnn.h) */
 };
 
 /* Reads a set of enum trial from the names in SKIPPIPE_GPU_TRY, which have commas between them.

@@ -516,10 +516,59 @@ TEST(logits_may_be_rounded)
 	assert_non_null(strstr(device.text, " logits"));
 	setenv("SKIPPIPE_GPU_TRY", "logits,nothing", 1);
 	assert_int_equal(stage_device(&device, "cuda:bf16", &err), -EINVAL);
-	assert_non_null(strstr(err.text, "expected logits, got \"nothing\""));
+	assert_non_null(strstr(err.text, "expected logits or attention, got \"nothing\""));
 	unsetenv("SKIPPIPE_GPU_TRY");
 	assert_int_equal(stage_device(&device, "cuda:bf16", &err), 0);
 	assert_null(strstr(device.text, "logits"));
+}
+
+/* cuDNN's attention and the program's kernels agree within the precision of bf16. cuDNN's has the
+ * same bits each time, also when a pass is a recording. */
+TEST(cudnn_may_compute_attention)
+{
+	struct model_config c = bf16_config();
+	struct stage_device device;
+	struct results r[3];
+	struct error err;
+
+	for (int i = 0; i < 3; i++) {
+		if (i > 0)
+			setenv("SKIPPIPE_GPU_TRY", "attention", 1);
+		fake.executions = 0;
+		r[i] = results_of(&c, 0, 7);
+		assert_int_equal(fake.executions > 0, i > 0);
+	}
+	tolerance = 2e-2;
+	same("gradient of the loss", r[1].loss_grad, r[0].loss_grad, r[0].activation);
+	same("gradient", r[1].gradient, r[0].gradient, r[0].parameters);
+	tolerance = 1e-5;
+	free_results(&r[0]);
+	same_bits(r[1], r[2]);
+	assert_int_equal(stage_device(&device, "cuda:bf16", &err), 0);
+	assert_non_null(strstr(device.text, " cuDNN 92800"));
+	unsetenv("SKIPPIPE_GPU_TRY");
+}
+
+/* Without cuDNN, or without deterministic code for a shape, a chosen cuDNN is an error. Other code
+ * would have other bits than the device's text promises. */
+TEST(a_chosen_cudnn_is_not_replaced)
+{
+	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 4, .device = "cuda:bf16" };
+	struct model_config c = bf16_config();
+	struct stage_device device;
+	struct stage *s = NULL;
+	struct error err;
+
+	setenv("SKIPPIPE_GPU_TRY", "attention", 1);
+	cudnn_is_missing = true;
+	assert_int_equal(stage_device(&device, "cuda:bf16", &err), -ENODEV);
+	assert_non_null(strstr(err.text, "SKIPPIPE_GPU_TRY=attention: cuDNN cannot be loaded"));
+	cudnn_is_missing = false;
+	fake.deterministic = fake.proposals;
+	assert_int_equal(stage_new(&s, &c, 1, &o, &err), -ENOTSUP);
+	assert_non_null(strstr(err.text, "SKIPPIPE_GPU_TRY=attention: cuDNN proposes"));
+	fake.deterministic = 0;
+	unsetenv("SKIPPIPE_GPU_TRY");
 }
 
 /* In a backward pass, the kernels of norms also write the rounded gradient and the norms' outputs,
@@ -1305,10 +1354,10 @@ TEST(a_devices_text_is_whole)
 
 	emulated_name = "RTX PRO 6000 Blackwell Max-Q Workstation Edition";
 	emulated_versions = " 188 SMs nvcc 13.0.100 PTX 13.0 cuBLAS 130100 table 1a2b3c4d";
-	setenv("SKIPPIPE_GPU_TRY", "logits", 1);
+	setenv("SKIPPIPE_GPU_TRY", "logits,attention", 1);
 	assert_int_equal(stage_device(&d, "cuda:bf16", &err), 0);
 	assert_non_null(strstr(d.text, "cuda:0:bf16 sm_00 RTX PRO 6000"));
-	assert_non_null(strstr(d.text, " cuBLAS 130100 table 1a2b3c4d logits"));
+	assert_non_null(strstr(d.text, " cuBLAS 130100 table 1a2b3c4d logits cuDNN 92800"));
 	/* cuda:15 and sm_120 have a digit more each. */
 	assert_true(strlen(d.text) + 2 < sizeof(d.text));
 	unsetenv("SKIPPIPE_GPU_TRY");

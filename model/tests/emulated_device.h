@@ -22,11 +22,12 @@
 
 #include "base/process/turn.h"
 #include "base/tests/test.h"
-#include "model/cuda/cublas_library.h"
 #include "model/cuda/device.h"
 #include "model/cuda/failure.h"
 #include "model/cuda/kernel_args.h"
+#include "model/cuda/library.h"
 #include "model/cuda/own_memory.h"
+#include "model/tests/emulated_cudnn.h"
 
 /* Limits of a block. Blocks run one at a time. */
 enum { THREADS_MOST = 1024, STACK = 64 << 10, SHARED_MOST = 227 << 10 >> 2 /* SHARED_MOST: limit of
@@ -397,7 +398,7 @@ static const struct {
 /* ---- the device ---- */
 
 struct op {
-	enum { OP_COPY, OP_CLEAR, OP_PRODUCT, OP_LAUNCH, OP_ORDER } kind;
+	enum { OP_COPY, OP_CLEAR, OP_PRODUCT, OP_LAUNCH, OP_ORDER, OP_CUDNN } kind;
 	/* For OP_ORDER: before this operation, the stream `earlier` must do its first `size`
 	 * operations. */
 	enum device_stream earlier;
@@ -406,6 +407,8 @@ struct op {
 	void *own; /* the bytes at `from`, if they were copied when the op was queued */
 	size_t size;
 	struct device_product product;
+	enum cudnn_pass pass;
+	struct cudnn_arrays arrays;
 	enum device_kernel kernel;
 	bool bf16;
 	size_t blocks_x, blocks_y, shared;
@@ -420,6 +423,7 @@ struct device_graph {
 
 struct device {
 	bool products; /* was opened for products */
+	struct cudnn *cudnn;
 	bool fails; /* true: the next allocation and all later ones fail */
 	struct failure failure;
 	size_t shared_most;
@@ -451,6 +455,7 @@ static bool is_within(const struct memory *m, const void *p)
 }
 
 static bool fail_next, cannot_record;
+static bool cudnn_is_missing; /* imitates a machine without cuDNN */
 static bool compiles; /* imitates a card for which the driver must compile the program's code */
 static bool whole_rows; /* fails a product in bf16 whose rows are not aligned to 16 bytes */
 static bool in_turn; /* fails the test if a stage allocates without the turn (turn.h) */
@@ -515,9 +520,13 @@ uint32_t device_count(void)
 static int look_for_cublas(uint32_t number, struct error *err)
 {
 	static const char *const names[] = { "cublasLtCreate" };
+	const struct nvidia_library cublas = {
+		cublas_file, "cuBLAS", "cublas",
+		"install the CUDA toolkit's libcublas, version 13", names, 1
+	};
 	void *functions[1];
 
-	if (!cublas_file || cublas_library_open(cublas_file, 13, names, functions, 1, err) == 0)
+	if (!cublas_file || nvidia_library_open(&cublas, functions, err) == 0)
 		return 0;
 	return error_prefix(err, -19, "device cuda:%u", number);
 }
@@ -620,6 +629,7 @@ void device_close(struct device *d)
 	if (!d)
 		return;
 	flush(d);
+	cudnn_close(d->cudnn);
 	pthread_mutex_lock(&emulation);
 	for (int i = 0; i < STREAM_COUNT; i++) {
 		advance(d, (enum device_stream)i, queued(d, (enum device_stream)i), false);
@@ -754,6 +764,10 @@ static void do_product(const struct device_product *p)
 
 static void do_op(const struct device *d, const struct op *o)
 {
+	struct error err;
+
+	if (o->kind == OP_CUDNN)
+		assert_int_equal(cudnn_run(d->cudnn, o->pass, &o->arrays, &err), 0);
 	if (o->kind == OP_COPY)
 		memcpy(o->to, o->from, o->size);
 	if (o->kind == OP_CLEAR)
@@ -944,6 +958,34 @@ void device_launch(struct device *d, enum device_kernel kernel, bool bf16, size_
 	assert_true(kernels[kernel].size <= sizeof(o.args));
 	memcpy(o.args, args, kernels[kernel].size);
 	queue(d, &o);
+}
+
+int cudnn_library(struct cudnn_functions *out, struct error *err)
+{
+	if (cudnn_is_missing)
+		return error_set(err, -19, "cuDNN cannot be loaded");
+	*out = fake_functions;
+	return 0;
+}
+
+int device_plan_attention(struct device *d, const struct cudnn_shape *shape, size_t *bytes,
+			  struct error *err)
+{
+	struct cudnn_functions f;
+	int rc = cudnn_library(&f, err);
+
+	if (rc == 0)
+		rc = cudnn_open(&d->cudnn, &f, d, err);
+	if (rc == 0)
+		rc = cudnn_plan(d->cudnn, shape, err);
+	if (rc == 0)
+		*bytes = cudnn_workspace(d->cudnn);
+	return rc;
+}
+
+void device_attention(struct device *d, enum cudnn_pass pass, const struct cudnn_arrays *a)
+{
+	queue(d, &(struct op){ .kind = OP_CUDNN, .pass = pass, .arrays = *a });
 }
 
 void device_record(struct device *d)

@@ -1,6 +1,6 @@
-/* Tests the places where cuBLASLt is searched for. The test puts another library there, under
- * cuBLASLt's name. */
-#include "model/cuda/cublas_library.h"
+/* Tests the places where NVIDIA's libraries are searched for. The test puts another library
+ * there. */
+#include "model/cuda/library.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -18,7 +18,10 @@ static const char *const names[] = { "_assert_true", "_fail" };
 static int try_open(const char *file, struct error *err)
 {
 	void *functions[2] = { NULL, NULL };
-	int rc = cublas_library_open(file, 99, names, functions, 2, err);
+	const struct nvidia_library what = { file,     "cuBLAS",
+					     "cublas", "install libcublas, version 99",
+					     names,    2 };
+	int rc = nvidia_library_open(&what, functions, err);
 
 	if (rc == 0)
 		assert_true(functions[0] && functions[1]);
@@ -56,7 +59,13 @@ TEST(a_missing_function_is_named)
 	Dl_info cmocka;
 
 	assert_int_not_equal(dladdr(dlsym(RTLD_DEFAULT, "_assert_true"), &cmocka), 0);
-	assert_int_equal(cublas_library_open(cmocka.dli_fname, 99, unknown, functions, 2, &err),
+	assert_int_equal(nvidia_library_open(&(struct nvidia_library){ .file = cmocka.dli_fname,
+								       .title = "cuBLAS",
+								       .package = "cublas",
+								       .remedy = "install it",
+								       .names = unknown,
+								       .n = 2 },
+					     functions, &err),
 			 -ENODEV);
 	assert_non_null(strstr(err.text, "_no_such_function"));
 }
