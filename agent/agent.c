@@ -1,8 +1,9 @@
 /* The agent's loop: the phases of a turn in their order, and the start and the end of the agent.
  *
- * Modules decide about their own state. For anything else a module leaves a request, and the loop
- * carries it out. Examples are a job for the worker, another check of early tensors, and the end of
- * the process. The section "the turn" therefore shows every action of the agent in order.
+ * Modules decide about their own state. For anything else a module leaves a request, which the
+ * loop carries out. Examples of requests are a job for the worker, another check of early
+ * tensors, and the end of the process. The section "the turn" therefore shows every action of the
+ * agent in order.
  */
 #include "agent/agent.h"
 
@@ -55,28 +56,29 @@ enum {
 	LISTEN_TRIES = 50,
 	/* If two turns are this far apart, the process was suspended. */
 	STOPPED_US = 3000000,
-	/* A short job (job_is_short) may take stuck_s seconds plus this multiple of the longest
-	 * short job so far. */
+	/* A short job (job_is_short) may take stuck_s seconds plus STUCK_TIMES times the duration
+	 * of the longest short job so far. */
 	STUCK_TIMES = 20,
 	STUCK_LONG_TIMES = 40, /* other jobs may take this multiple of the limit of short jobs */
 	FILES = 8192,          /* limit of open files that the agent requests from the system */
 	/* The limit of open files must suffice for at least this many peers. */
 	PEERS_LEAST = 8,
-	/* One in this many open files is reserved for bursts of activations. */
+	/* 1 / FILES_FOR_BURSTS of the limit of open files is for connections that bursts of
+	 * activations add. */
 	FILES_FOR_BURSTS = 8,
 	SEAL_THREADS = 4,          /* threads that encrypt tensors, at most one for each core */
 	PIECE_LEAST_BYTES = 16384, /* default of piece_least_bytes */
 	CONTROL_CONNECTIONS = 4 /* connections for control messages; heartbeats use them in turn */
 };
-/* Limit of unacknowledged bytes, for each peer and class. */
+/* Limit of unacknowledged bytes, for each peer and class of messages. */
 #define RETAINED_BYTES ((size_t)128 << 20)
 /* Limit of the bytes of messages that have not arrived completely. */
 #define ASSEMBLING_BYTES ((size_t)1 << 30)
 
 /* ---- the turn ---- */
 
-/* Checks early tensors again if a module has requested this, because a new order, stage or sum may
- * need them. */
+/* If a module has requested this, checks early tensors again, because a new order, stage or sum
+ * may need these tensors. */
 static void look_again(struct agent *a, int64_t now_us)
 {
 	if (a->run.welcomed && a->requests.look_again)
@@ -142,8 +144,8 @@ static void take_codec_jobs(struct agent *a)
 	}
 }
 
-/* Returns true for the jobs that an iteration waits for. Other jobs, such as a restore, may take
- * much longer, in proportion to the size of the stage. */
+/* Returns true for the kinds of jobs for which an iteration waits. Other jobs, such as a restore,
+ * may take much longer, in proportion to the size of the stage. */
 static bool job_is_short(enum job_kind kind)
 {
 	switch (kind) {
@@ -162,8 +164,9 @@ static bool job_is_short(enum job_kind kind)
 }
 
 /* Excludes the time in which the process was suspended (by a signal, or in a paused container or
- * virtual machine) from the time limits. Otherwise the agent would end when it continues, because
- * it seems to have no controller. The last replica of a stage could be lost. */
+ * virtual machine) from the time limits. Otherwise a continued agent would find that its
+ * controller has been silent too long, and would end. The last replica of a stage could be
+ * lost. */
 static void note_suspension(struct identity *self, struct stuck_check *stuck, int64_t now_us)
 {
 	int64_t since_us = now_us - self->turn_us;
@@ -175,8 +178,9 @@ static void note_suspension(struct identity *self, struct stuck_check *stuck, in
 	stuck->job_from_us += since_us;
 }
 
-/* Ends the agent if a job does not end. A hung GPU does not stop the heartbeats, so the controller
- * cannot detect it. Even PREPARE has a limit, because a driver may hang at its first use. */
+/* Ends the agent if a job does not end. A hung GPU does not stop the heartbeats, so the
+ * controller cannot detect that the GPU hangs. Even PREPARE has a limit, because a driver may
+ * hang at its first use. */
 static void check_stuck(struct agent *a, int64_t now_us)
 {
 	int64_t took_us, limit_us;
@@ -243,9 +247,9 @@ static bool may_fail(const struct job *j)
 	return j->kind == JOB_KEEP || j->kind == JOB_RESTORE || j->refused || j->for_checkpoint;
 }
 
-/* Adds a job to the times of the device. Tasks are not added here: they may last longer than their
- * job, and tasks.c adds them. If task times are prescribed, only tasks count as work of the device,
- * and other jobs count as the host's. */
+/* Adds a job to the times of the device. Tasks are not added here: they may last longer than
+ * their job, and tasks.c adds them. If task times are prescribed, only tasks count as work of the
+ * device. Other jobs then count as work of the host. */
 static void note_times(struct agent *a, const struct job *job)
 {
 	bool is_of_device = (job->kind == JOB_STEP || job->kind == JOB_STACK ||
@@ -278,13 +282,13 @@ static void finish_job(struct agent *a, int64_t now_us)
 	job_clear(job);
 }
 
-/* Sets *job to the job of the first module that has one. In this order a requested step runs before
- * jobs that would discard the step, a checkpoint's copy is made before the next step, and weights
- * change before tasks run.
+/* Asks the modules for a job, and sets *job to the first job that a module gives. The order of
+ * the modules ensures three things. A requested step runs before jobs that would discard the
+ * step. A checkpoint's copy is made before the next step. Weights change before tasks run.
  *
- * A copy of the stage is made in parts, and a task may run between two parts. A step waits for the
- * last part of a checkpoint's copy. A step does not wait for the copy that another node has
- * requested, and makes that copy void. */
+ * A copy of the stage is made in parts, and a task may run between two parts. A step waits for
+ * the last part of a checkpoint's copy. A step does not wait for a copy that another node has
+ * requested: the step makes that copy void. */
 static bool take_next_job(struct agent *a, struct job *job, int64_t now_us)
 {
 	bool after_part = job->kind == JOB_STATE;
@@ -310,7 +314,8 @@ static void start_job(struct agent *a, int64_t now_us)
 	worker_start(a->worker, compute_run, a->compute, job);
 }
 
-/* Waits until the previous run's job has ended, and drops its result. Then joins the next run. */
+/* If the previous run's job has ended, drops its result and joins the next run. Otherwise only
+ * checks that the job is not stuck. */
 static void end_last_job(struct agent *a, int64_t now_us)
 {
 	check_stuck(a, now_us);
@@ -328,9 +333,9 @@ void agent_work(struct agent *a, int64_t now_us)
 	note_suspension(&a->self, &a->stuck, now_us);
 	take_codec_jobs(a);
 	if (a->tell.end.leaving) {
-		/* The result of the ended job is not used, because orders may have freed the sum to
-		 * which it points. But the job must be taken: until then the worker's descriptor
-		 * stays readable and wakes the loop. */
+		/* The result of the ended job is not used, because orders may have freed the sum
+		 * to which it points. But the loop must take the job from the worker. Otherwise
+		 * the worker's descriptor stays readable and wakes the loop again and again. */
 		if (worker_finished(a->worker))
 			job_clear(&a->job);
 	} else if (!a->run.welcomed) {
@@ -375,8 +380,9 @@ static void check_orphaned(struct agent *a, int64_t now_us)
 	a->tell.end.leave_by_us = now_us;
 }
 
-/* Sends messages in this order: requests for pieces, answers to requests, tensors that are due, and
- * reports to the controller. The posts come last, so that all of these leave in this turn. */
+/* Queues messages in this order: requests for pieces, answers to requests, tensors that are due,
+ * and reports to the controller. The posts work last, so that all these messages leave in this
+ * turn. */
 void agent_send(struct agent *a, int64_t now_us)
 {
 	a->tell.now_us = now_us;
@@ -408,8 +414,8 @@ _Static_assert(AGENT_FDS == 5 + CODEC_THREADS, "a descriptor for each thread");
 void agent_fds(const struct agent *a, int fds[AGENT_FDS])
 {
 	fds[0] = post_fd(a->tell.post);
-	/* While the encoding threads have enough jobs, the loop takes no tensors. Tensors that have
-	 * arrived must then not wake it again and again. */
+	/* While the encoding threads have enough jobs, the loop takes no tensors. Tensors that
+	 * have arrived must not wake the loop again and again meanwhile. */
 	fds[1] = codec_threads_full(a->modules.links.codec_threads) ? post_threads_fd(a->peers.post)
 								    : post_fd(a->peers.post);
 	fds[2] = worker_fd(a->worker);
@@ -439,7 +445,7 @@ static int64_t deadline_in_run_us(const struct agent *a)
 }
 
 /* Returns true if the worker or the checkpoint's thread is busy. agent_free would then wait for
- * them. */
+ * the busy thread. */
 static bool threads_work(const struct agent *a)
 {
 	return worker_busy(a->worker) || save_busy(a->modules.save);
@@ -494,8 +500,8 @@ bool agent_over(const struct agent *a, int *status, int64_t now_us)
 	*status = a->tell.end.status;
 	if (threads_work(a) && now_us < late_us(a) && !a->stuck.found)
 		return false;
-	/* A node that fetches weights may still need the sums of an agent that has drained. Such an
-	 * agent therefore waits until its messages to peers are acknowledged. */
+	/* A node that fetches weights may still need the sums of an agent that has drained.
+	 * Therefore a drained agent waits until its messages to peers are acknowledged. */
 	return now_us >= a->tell.end.leave_by_us || !a->run.welcomed ||
 	       (post_idle(a->tell.post, 0) &&
 		(!a->tell.end.drain_by_us || post_idle(a->peers.post, 0)));
@@ -516,7 +522,7 @@ uint32_t agent_hang_ms(struct agent *a)
 
 /* ---- the start ---- */
 
-/* Returns the number of connections to each peer on another machine, for this limit of open files.
+/* Returns how many connections to each peer on another machine this limit of open files allows.
  * With eight connections the agent uses 26 files for each peer, not counting the connections that
  * the peer opens. */
 static unsigned connections_for(uint64_t files)
@@ -591,9 +597,9 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 	return 0;
 }
 
-/* Finds the device. This comes before the first message to the controller, because HELLO names the
- * device. It also comes before the threads, because they run on the CPU socket that is close to the
- * GPU. */
+/* Finds the device. The agent calls this function before it sends HELLO, which names the device.
+ * The agent also calls this function before it starts threads, because threads run on the CPU
+ * socket that is close to the GPU. */
 static int find_device(struct stage_device *d, const char *wanted, struct tell *tell,
 		       struct error *err)
 {
@@ -616,7 +622,8 @@ static int find_device(struct stage_device *d, const char *wanted, struct tell *
 	return rc;
 }
 
-/* Starts the thread that reads the GPU's figures. If this fails, the agent works without them. */
+/* Starts the thread that reads the GPU's figures. If the thread cannot be started, the agent
+ * works without these figures. */
 static void watch_gpu(struct agent *a)
 {
 	struct error err;

@@ -6,8 +6,9 @@
  *     agent_work(a, now);      ends and starts jobs
  *     agent_send(a, now);      sends tensors that are due, reports, heartbeats
  *
- * None of these functions blocks or computes, and each does a bounded amount of work. All run in
- * one thread. The agent has other threads that compute, and that encode and decode tensors.
+ * None of these functions blocks or computes, and each does a bounded amount of work. All three
+ * run in one thread. The agent has other threads that compute, and that encode and decode
+ * tensors.
  */
 #ifndef AGENT_AGENT_H
 #define AGENT_AGENT_H
@@ -49,25 +50,27 @@ struct agent_options {
 	 */
 	const char *corpus;
 	uint32_t n_corpus; /* number of paths in `corpus`; 0: the paths in WELCOME are used */
-	uint32_t orphan_s; /* the agent ends after this time without a controller, s */
-	/* A draining agent leaves after this time at the latest, s, even if its stage still needs
-	 * it; 0: the agent does not drain. */
+	uint32_t orphan_s; /* time without a controller after which the agent ends, s */
+	/* Longest time for which the agent drains, s. Then it leaves, even if no other node has
+	 * its stage. 0: the agent does not drain. */
 	uint32_t notice_s;
 	uint32_t stuck_s;    /* seconds that one task may take before the agent ends */
 	/* Size of the messages with pieces of gradients; a multiple of 4; 0: 2 MiB. */
 	size_t piece_bytes;
-	/* Limits for tensors, as the fields of the same names in post_options; 0: the defaults. */
+	/* Limits for tensors; post_options explains the fields with these names. 0: the
+	 * default. */
 	size_t chunk_bytes, message_bytes, retained_bytes;
-	/* Threads encode and decode activations of at least this size in fp32; 0: 256 KiB. */
+	/* Threads encode and decode the activations that have at least this size in fp32, bytes;
+	 * 0: 256 KiB. */
 	size_t threads_from_bytes;
-	/* An arriving activation or gradient stays in the buffers of its chunks if the chunks have
-	 * at least this many bytes on average; 0: 16 KiB. */
+	/* If the chunks of an arriving activation or gradient have at least this many bytes on
+	 * average, the chunks are not joined; 0: 16 KiB. */
 	size_t piece_least_bytes;
 	struct log *log; /* agent_new sets its field `who` to the node's name */
 };
 
-/* Makes an agent: finds the device (the CPU if there is no GPU), listens, dials the controller,
- * starts the threads. Gives *out (agent_free). Errors are those of stage_device, post_open,
+/* Makes an agent: finds the device (the CPU if there is no GPU), listens, dials the controller
+ * and starts the threads. Gives *out (agent_free). Errors are those of stage_device, post_open,
  * post_listen, post_dial and worker_new. */
 int agent_new(struct agent **out, const struct agent_options *options, int64_t now_us,
 	      struct error *err);
@@ -82,16 +85,17 @@ void agent_receive(struct agent *a, int64_t now_us);
 void agent_work(struct agent *a, int64_t now_us);
 void agent_send(struct agent *a, int64_t now_us);
 
-/* Reports the reason to the controller and begins to end the agent. drains: if the agent has a
- * stage and a controller, it drains first, and a second call ends it at once. */
+/* Reports the reason to the controller and begins to end the agent. If `drains` is true and the
+ * agent has a stage and a controller, the agent drains first. A second call then ends the agent
+ * at once. */
 void agent_leave(struct agent *a, const char *why, bool drains, int64_t now_us);
 /* Returns true if the agent has ended, and sets *status to the exit status. */
 bool agent_over(const struct agent *a, int *status, int64_t now_us);
 /* Returns true if a thread still computes, writes a checkpoint, or reads the GPU's figures.
  * agent_free would then wait for this thread. */
 bool agent_stuck(const struct agent *a);
-/* Returns for how many milliseconds an injected fault suspends the process; 0: no fault. Each fault
- * is returned once. */
+/* Returns for how many milliseconds an injected fault suspends the process; 0: no fault. Returns
+ * the time of each fault only once. */
 uint32_t agent_hang_ms(struct agent *a);
 
 #endif

@@ -41,8 +41,8 @@ static enum fate drop_tensor(struct tell *tell)
 	return FATE_DROPPED;
 }
 
-/* Returns true if the tensor's route, position and size are valid, and the position is this
- * node's. */
+/* Returns true if the tensor's route, position and size are valid, and the position belongs to
+ * this node. */
 static bool chain_fits(const struct agent *a, const struct msg *m, struct route *r)
 {
 	const struct msg_tensor *t = &m->u.tensor;
@@ -57,8 +57,8 @@ static bool chain_fits(const struct agent *a, const struct msg *m, struct route 
 		       links_chain_bytes(&a->modules.links, (enum tensor_kind)t->kind, t->evaluate);
 }
 
-/* Returns true if this node knows the format of the tensor. START, EVALUATE or REDUCE announces the
- * format. A tensor that arrives before this message is early. */
+/* Returns true if this node knows the format of the tensor. START, EVALUATE or REDUCE announces
+ * the format. A tensor that arrives before the announcement is early. */
 static bool format_is_known(const struct agent *a, const struct msg_tensor *t)
 {
 	const struct slices *sum = reduction_slices(a->modules.reduction);
@@ -95,7 +95,7 @@ static void drop_decoding(struct codec_job *job)
 }
 
 /* Makes the job that checks an input, and also decodes it unless the stage takes encoded inputs.
- * `floats` NULL: no memory. */
+ * In the returned job `floats` is NULL if there is no memory. */
 static struct codec_job decoding_of(const struct agent *a, const struct msg *m,
 				    const struct pieces *pieces)
 {
@@ -194,9 +194,10 @@ void arrivals_decoded(struct agent *a, const struct codec_job *job)
 	a->requests.look_again = true;
 }
 
-/* Decodes a message. The numbers of an activation or gradient stay in pieces: m->body then begins
- * in the first piece, and m->body_size counts all pieces. Any other message is joined to one piece.
- * Errors are those of msg_decode. -ENOMEM: the message is unchanged. */
+/* Decodes a message. If the message has an activation or gradient, its numbers stay in pieces:
+ * m->body begins in the first piece, and m->body_size counts all pieces. Any other message is
+ * joined to one piece. The errors are those of msg_decode. After -ENOMEM the message is
+ * unchanged. */
 static int read_message(const struct agent *a, struct post_message *p, struct msg *m)
 {
 	const struct piece *first = p->pieces.list;
@@ -218,8 +219,8 @@ static int read_message(const struct agent *a, struct post_message *p, struct ms
 
 /* Compares a tensor's route with the route that the controller has announced. The controller
  * announces every attempt to all nodes, and the tensor waits for the announcement. If an attempt
- * continues the tensor's route, sets *r to the continued route. Returns true if the tensor is to be
- * used. Otherwise *fate says what becomes of it. */
+ * continues the tensor's route, sets *r to the continued route. Returns true if the tensor is to
+ * be used. Otherwise sets *fate to what becomes of the tensor. */
 static bool is_of_attempt(struct agent *a, const struct msg_tensor *t, struct route *r,
 			  enum fate *fate)
 {
@@ -232,8 +233,8 @@ static bool is_of_attempt(struct agent *a, const struct msg_tensor *t, struct ro
 	    route_node(known, t->index - 1) == t->from &&
 	    route_node(known, t->index) == a->run.welcome.node)
 		*r = *known;
-	/* Drops tensors of replaced attempts without a check of their numbers. A faulty sender may
-	 * have been repaired since, and must not be reported for them. */
+	/* Drops tensors of replaced attempts without a check of their numbers. A faulty sender
+	 * may have been repaired since, and must not be reported for old tensors. */
 	if (r->attempt < known->attempt) {
 		*fate = drop_tensor(&a->tell);
 		return false;
@@ -253,13 +254,13 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 
 	if (t->iteration < current)
 		return drop_tensor(&a->tell);
-	/* Before the controller orders the evaluation, this node does not know its format. The
-	 * right size of the tensor is then unknown too. */
+	/* Before the controller orders the evaluation, this node knows neither the tensor's
+	 * format nor its right size. */
 	if (t->iteration > current || !format_is_known(a, t))
 		return FATE_EARLY;
 	if (!chain_fits(a, m, &r))
 		return FATE_REFUSED;
-	/* The tensor is for the previous stage of this node. */
+	/* The tensor is for the stage that this node held earlier. */
 	if (route_stage(&r, t->index) != a->held.stage)
 		return drop_tensor(&a->tell);
 	/* The controller has not ordered this evaluation yet, or must order it again because the
@@ -307,9 +308,9 @@ static bool is_plausible(const struct agent *a, const struct msg *m)
 	return codec_is_plausible(&codec, m->body, n);
 }
 
-/* Returns true if no correct node can have reached the tensor's iteration, because the controller
- * waits for this node's sum before each commit. Returns false for the sums of a standby copy that
- * is still being fetched, because such a copy learns of commits late. */
+/* Returns true if no correct node can have reached the tensor's iteration yet. The reason is that
+ * the controller waits for this node's sum before each commit. Returns false for the sums of a
+ * standby copy that is still being fetched, because such a copy learns of commits late. */
 static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 {
 	uint64_t known =
@@ -320,8 +321,8 @@ static bool beyond_all(const struct agent *a, const struct msg_tensor *t)
 		 standby_standing(a->modules.standby) != STANDBY_WHOLE);
 }
 
-/* Decides what becomes of a tensor, and passes it on if it is needed now. e: the tensor's entry as
- * an early tensor, with the results of earlier checks and of the decoding. */
+/* Decides what becomes of a tensor, and passes the tensor on if it is needed now. e: the tensor's
+ * entry in the store of early tensors, with the results of earlier checks and of the decoding. */
 static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_tensor *e,
 			     int64_t now_us)
 {
@@ -338,7 +339,7 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_
 	if (a->held.standing != STAND_READY)
 		return FATE_EARLY;
 	if ((t->kind == TENSOR_PART || t->kind == TENSOR_SUM) && t->stage != a->held.stage) {
-		/* The tensor belongs to the standby copy. Either the copy has not got its REDUCE
+		/* The tensor belongs to the standby copy. Either the order REDUCE has not arrived
 		 * yet, or the iteration of the tensor is past. */
 		uint64_t past = standby_wants(a->modules.standby, t)
 					? standby_iteration(a->modules.standby)
@@ -366,8 +367,8 @@ static enum fate take_tensor(struct agent *a, const struct msg *m, struct early_
 	}
 }
 
-/* Counts a message as refused, because it is not a message between agents, or names a sender other
- * than the node whose key the peer has proven to hold. */
+/* Counts a message as refused. Either it is not a message between agents, or it names another
+ * sender than the node whose key the peer has proven to hold. */
 static void refuse_message(struct agent *a, post_peer_id peer, int64_t now_us)
 {
 	uint32_t node =
@@ -395,8 +396,8 @@ static void bound_early(struct agent *a)
 	early_bound(a->modules.early, room, early_share(&t, room / 2));
 }
 
-/* Stores the message. Lets a thread decode it if it is due. If the sender's share is nearly full,
- * asks the sender to hold back further sums. */
+/* Stores the message. Lets a thread decode the tensor if it is due. If the sender's share of the
+ * store is nearly full, asks the sender to hold back further sums. */
 static void keep_early(struct agent *a, struct post_message *p, const struct msg *m,
 		       struct early_tensor *e, int64_t now_us)
 {
@@ -435,8 +436,8 @@ void arrivals_let_in(struct peers *peers, uint16_t node)
 	peer->deferred = 0;
 }
 
-/* Removes the entries of dropped tensors. Accepts sums again from each peer whose share has room.
- * Returns the number of removed entries. */
+/* Removes the entries of dropped tensors. Accepts sums again from each peer whose share of the
+ * store has room. Returns the number of removed entries. */
 static size_t close_up_early(struct agent *a)
 {
 	size_t gone = early_close_up(a->modules.early);
@@ -506,9 +507,10 @@ void arrivals_forget_peer(struct agent *a, uint16_t node)
 
 /* ---- arrivals ---- */
 
-/* Adds the transfer of a tensor of the present iteration to the times of this node's device. First
- * the sender's host encoded the tensor, then the network carried it. The sender's times may be
- * wrong. Times before the present period do not count (device_clock.h). */
+/* Adds the transfer of a tensor of the present iteration to the times of this node's device. The
+ * time until the sender had encoded the tensor counts as time of the host, the rest as time of
+ * the network. The sender may claim wrong times. Times before the present period do not count
+ * (device_clock.h). */
 static void note_transfer(struct agent *a, const struct msg_tensor *t, int64_t now_us)
 {
 	int64_t computed_us = tell_from_controller_us(&a->tell, t->computed_us);
@@ -577,7 +579,7 @@ void arrivals_take(struct agent *a, struct post_message *p, int64_t now_us)
 	uint16_t from;
 	int rc = a->run.welcomed ? read_message(a, p, &m) : -EBADMSG;
 
-	if (rc == -ENOMEM) /* this node has no memory, for which the sender is not responsible */
+	if (rc == -ENOMEM) /* this node lacks memory, and the sender is not responsible for this */
 		a->tell.tally.dropped++;
 	else if (rc < 0)
 		refuse_message(a, p->peer, now_us);

@@ -1,7 +1,7 @@
 /* arrivals.h - checks the tensors of peers and passes each to the module that needs it.
  *
  * A tensor that no module needs is counted and dropped. A tensor that arrives too early is stored
- * (early.h). It is checked again when the loop calls arrivals_look_again.
+ * (early.h), and is checked again when the loop calls arrivals_look_again.
  */
 #ifndef AGENT_ARRIVALS_H
 #define AGENT_ARRIVALS_H
@@ -18,12 +18,12 @@ struct peers;
 void arrivals_take(struct agent *a, struct post_message *message, int64_t now_us);
 /* Takes the result of a thread that decoded a stored tensor. */
 void arrivals_decoded(struct agent *a, const struct codec_job *job);
-/* Checks the early tensors again, and passes on those that a module needs now. */
+/* Checks the early tensors again, and passes on the tensors that a module needs now. */
 void arrivals_look_again(struct agent *a, int64_t now_us);
 /* Drops the early tensors because the stage changes, but keeps sums for the standby copy. */
 void arrivals_forget(struct agent *a);
 void arrivals_forget_peer(struct agent *a, uint16_t node); /* drops the peer's early tensors */
-/* Accepts sums from the peer again, if it was asked to hold them back. */
+/* Accepts sums from the peer again, if the peer was asked to hold sums back. */
 void arrivals_let_in(struct peers *peers, uint16_t node);
 
 #endif

@@ -123,8 +123,8 @@ static void take_prepared(struct agent *a, const struct job *job)
 	}
 }
 
-/* Returns the computing times to report: the measured times, or those of the cluster file in a
- * rehearsal. */
+/* Returns the computing times to report. These are the measured times or, in a rehearsal, the
+ * times in the cluster file. */
 static struct job_measured times_of(const struct run *run, const struct held *held,
 				    const struct job *job)
 {

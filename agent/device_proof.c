@@ -1,8 +1,8 @@
 /* device_proof.c - tests a GPU with one microbatch.
  *
- * Otherwise a driver that hangs, or a card that computes wrong numbers, would be found only after
- * the node got a stage. The test runs in a child process. Therefore the agent survives a crash in
- * the driver's library and can report it.
+ * Without this test, a driver that hangs or a card that computes wrong numbers would be found
+ * only after the node got a stage. The test runs in a child process. Therefore the agent survives
+ * a crash in the driver's library and can report it.
  */
 #include "agent/device_proof.h"
 

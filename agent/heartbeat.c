@@ -28,7 +28,7 @@ struct heartbeat {
 	int64_t due_us;
 	uint64_t rss_bytes;
 	struct processor_time processor;
-	int64_t ping_us;    /* time of the controller's clock that its last PING reported */
+	int64_t ping_us;    /* time of the controller's clock in the controller's last PING */
 	int64_t ping_at_us; /* when the last PING arrived; 0: none has arrived */
 };
 
@@ -52,10 +52,10 @@ void heartbeat_ping(struct heartbeat *h, struct tell *tell, const struct msg_pin
 	tell_set_clock(tell, ping);
 }
 
-/* Counts the tensors in flight: those that wait on this node, are being decoded, or were sent and
- * not acknowledged. Pings do not count. An undelivered report to the controller counts as one
- * tensor. A heartbeat can overtake the report of a task that has just ended, and would otherwise
- * say that nothing is left to do. */
+/* Counts the tensors in flight. These are the tensors that wait on this node, are being decoded,
+ * or were sent and not acknowledged. Pings do not count. An undelivered report to the controller
+ * counts as one tensor. Otherwise a heartbeat that overtakes the report of the last ended task
+ * would say that nothing is left to do. */
 static uint32_t count_in_flight(const struct agent *a)
 {
 	size_t size = links_chain_bytes(&a->modules.links, TENSOR_GRADIENT, false),

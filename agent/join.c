@@ -43,8 +43,8 @@ static uint64_t memory_available(const struct stage_device *device, uint64_t lim
 	return free_bytes == UINT64_MAX ? 0 : free_bytes;
 }
 
-/* Reads the boot identifier. All processes of a machine share it, in any container, until the
- * machine reboots. */
+/* Reads the boot identifier. All processes of a machine share this identifier, in any container,
+ * until the machine reboots. */
 static void read_machine(char *out, size_t room)
 {
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -359,9 +359,9 @@ static const char *absence_text(uint8_t absence)
 	}
 }
 
-/* Gives the address at which this machine reaches a peer. A link-local address needs the name of an
- * interface of this machine. The name is taken from --join's address. If that address has
- * none, it is taken from the address at which this agent listens. */
+/* Gives the address at which this machine reaches a peer. A link-local address needs the name of
+ * an interface of this machine. The interface's name is taken from --join's address. If --join's
+ * address has none, the name is taken from the address at which this agent listens. */
 static void find_address(struct agent *a, const struct msg_peer *m, char out[LINK_ADDRESS_SIZE])
 {
 	char zone[LINK_ADDRESS_SIZE];
@@ -374,7 +374,7 @@ static void find_address(struct agent *a, const struct msg_peer *m, char out[LIN
 		tell_log(&a->tell, LOG_WARN, "node %u: %s", m->node, err.text);
 }
 
-/* Warns once if this agent's address is one that other machines cannot dial. */
+/* Warns once if other machines cannot dial this agent's address. */
 static void check_own_address(struct agent *a, const struct msg_peer *m)
 {
 	if (!m->elsewhere || a->self.warned_of_address || !address_is_own(a->self.address))

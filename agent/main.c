@@ -283,8 +283,7 @@ static void choose_listen(struct options *o)
 	snprintf(o->listen, sizeof(o->listen), "tcp://[::]:%u", mapping.inside);
 }
 
-/* Checks that required options are given, and that the addresses are such that other nodes can dial
- * them. */
+/* Checks that the required options are given, and that other nodes can dial the addresses. */
 static int check_options(struct options *o, struct error *err)
 {
 	if (!o->invitation && (!o->join[0] || !o->controller_key))
@@ -510,7 +509,8 @@ int main(int argc, char **argv)
 	link_raise_files(8192);
 	/* SIGCONT ends an injected suspension and has no other effect. */
 	signals = signals_open(SIGCONT);
-	/* Made after signals_open, so that signals are not delivered to the log's thread. */
+	/* The log's thread starts after signals_open, so that signals are not delivered to this
+	 * thread. */
 	log = outlet_new(stderr);
 	o.log.to = outlet_stream(log);
 	o.agent.log = &o.log;

@@ -1,11 +1,11 @@
-/* orders.c - carries out the controller's orders. Most are carried out at once, and some wait in a
- * queue.
+/* orders.c - carries out the controller's orders. Most orders are carried out at once, and some
+ * orders wait in a queue.
  *
- * An order that uses the weights waits while a job changes the weights. Otherwise it would use
- * weights that are half changed. The stage and the standby copy have one queue (struct line) each.
- * An order that makes the waiting orders pointless, such as a new assignment, clears their queue. A
- * WELCOME to another run waits until the worker's job has ended. All orders that arrive after it
- * wait too.
+ * An order that uses the weights waits while a job changes the weights. Otherwise the order would
+ * use weights that are half changed. The stage and the standby copy have one queue (struct line)
+ * each. An order that makes the waiting orders pointless, such as a new assignment, clears their
+ * queue. A WELCOME to another run waits until the worker's job has ended. All orders that arrive
+ * after this WELCOME wait too.
  */
 #include "agent/orders.h"
 
@@ -32,7 +32,7 @@
 #include "agent/weights/standby.h"
 #include "base/alloc.h"
 
-/* A queue of messages in order of arrival. It owns their arrays. */
+/* A queue of messages in order of arrival. The queue owns the arrays of the messages. */
 struct line {
 	struct msg *list;
 	size_t n, room;
@@ -84,10 +84,10 @@ static bool needs_settled(enum msg_type type)
 	       type == MSG_COMMIT || type == MSG_EVALUATE || type == MSG_SAVE;
 }
 
-/* Returns true if no job or request changes the stage's weights, and none waits to read them for a
- * checkpoint. A running task is allowed: an order that replaces the task lets it end first. A
- * running part of a snapshot is allowed too: the worker changes the weights only after the part has
- * ended. */
+/* Returns true if no job or request changes the stage's weights, and if no job waits to read the
+ * weights for a checkpoint. A running task is allowed: an order that replaces the task lets it
+ * end first. A running part of a snapshot is allowed too: the worker changes the weights only
+ * after the part has ended. */
 static bool is_settled(const struct agent *a)
 {
 	bool task = a->job.kind == JOB_TASK || a->job.kind == JOB_STATE;
@@ -98,7 +98,7 @@ static bool is_settled(const struct agent *a)
 		a->job.kind == JOB_FOLLOW);
 }
 
-/* Appends the message. The queue owns its arrays from now on. */
+/* Appends the message. The queue owns the message's arrays from now on. */
 static void join_line(struct line *l, struct msg *m)
 {
 	if (l->n == l->room) {
@@ -168,8 +168,8 @@ void orders_turn(struct agent *a, int64_t now_us)
 		a->requests.look_again = true;
 }
 
-/* Appends the order to the queue of the stage or of the standby copy. A COMMIT concerns both. A
- * REDUCE concerns only one of them. */
+/* Appends the order to the queue of the stage or of the standby copy. A COMMIT goes to both
+ * queues, a REDUCE to only one of them. */
 static void put_in_line(struct agent *a, struct msg *m)
 {
 	const struct msg_reduce *r = &m->u.reduce;
@@ -189,9 +189,9 @@ static void put_in_line(struct agent *a, struct msg *m)
 
 /* ---- orders carried out at once ---- */
 
-/* Returns the number of committed iterations that the message implies. For a message without such a
- * number, returns the number from the newest message that had one. The number may fall, because a
- * run may return to a checkpoint. */
+/* Returns the number of committed iterations that the message implies. For a message that implies
+ * no number, returns the number that the newest other message implied. The number may fall,
+ * because a run may return to a checkpoint. */
 static uint64_t committed_according_to(const struct agent *a, const struct msg *m)
 {
 	switch (m->type) {
@@ -247,7 +247,7 @@ static bool obey_any_time(struct agent *a, const struct msg *m, int64_t now_us)
 }
 
 /* Carries out an order that need not wait for settled weights. A new assignment drops the orders
- * that wait for the old one. */
+ * that wait for the old assignment. */
 static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	switch (m->type) {
@@ -287,8 +287,8 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 	}
 }
 
-/* Handles a WELCOME. If another WELCOME still waits, drops that one and all orders that wait behind
- * it. */
+/* Handles a WELCOME. If another WELCOME still waits, drops the waiting WELCOME and all orders
+ * that wait behind it. */
 static void take_welcome(struct agent *a, struct msg *m, int64_t now_us)
 {
 	struct line *l = &a->modules.orders->next_run;
@@ -358,8 +358,8 @@ static void begin_with_successor(struct agent *a, int64_t now_us)
 	join_hello(a, now_us);
 }
 
-/* Ends the agent if the controller has another version of the protocol, because neither can decode
- * the other's messages. */
+/* Ends the agent if the controller has another version of the protocol, because agent and
+ * controller then cannot decode each other's messages. */
 static void refuse_version(struct agent *a, int64_t now_us)
 {
 	if (a->tell.end.leaving)

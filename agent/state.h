@@ -1,7 +1,8 @@
 /* state.h - all parts of an agent, for the loop and for the handlers of orders and messages.
  *
- * Each part has its own struct and header. Its functions receive this struct, which has pointers to
- * the other parts that they work on. Only the files in agent/ itself see all parts. From the top:
+ * Each part has its own struct and header. The functions of a part receive its struct, which has
+ * pointers to the other parts that they work on. Only the files in agent/ itself see all parts.
+ * From the top:
  *
  *     agent.c           the loop: runs the phases of a turn
  *     orders.c          carries out the controller's orders, some only once the agent is settled
@@ -101,7 +102,7 @@ struct agent {
 	struct stage_device device; /* the computing device, found at the start */
 	struct keys_list *admitted;
 	struct tell tell;
-	struct requests requests; /* modules set them, the loop acts on them */
+	struct requests requests; /* modules set the requests, and the loop acts on them */
 	struct worker *worker;
 	struct job job; /* the job that the worker runs, or has run last */
 	struct stuck_check stuck;

@@ -228,9 +228,10 @@ static void remove_leftovers(const char *path)
 		closedir(d);
 }
 
-/* Locks a new temporary file. Returns false if another process removes the file or has removed it:
- * before the lock is set, the file looks like one that a killed writer has left. Returns true on a
- * file system without locks, because file_remove_aside removes nothing there. */
+/* Locks a new temporary file. Returns false if another process has removed the file or is about to
+ * do so. Until the lock is set, other processes take the file for one that a killed writer has
+ * left. Returns true on a file system without locks, because file_remove_aside removes nothing
+ * there. */
 static bool lock_aside(int fd)
 {
 	struct stat st;

@@ -26,18 +26,18 @@ static inline bool stage_set_has(stage_set set, int stage)
 
 int stage_set_count(stage_set set);
 
-/* Returns the source of a stage: the trained stage whose layers it copies when it begins to be
- * visited (stacking). `set` has the trained stages and is not empty. A trained stage is its own
- * source. The other stages take the trained stages in turn: if 0 and 5 are trained, the stages 0 to
- * 5 get the sources 0, 5, 0, 5, 0, 5. This is the operator G_stack of Du et al. (arXiv:2405.15319),
- * "Stacking Your Transformers". On the test bed `deep`, the loss ends higher if each stage copies
- * the nearest trained stage (0, 0, 0, 5, 5, 5; docs/convergence.md). */
+/* Returns the source of a stage: the trained stage whose layers the stage copies when microbatches
+ * begin to visit it (stacking). `set` has the trained stages and is not empty. A trained stage is
+ * its own source. The other stages take the trained stages in turn: if 0 and 5 are trained, the
+ * stages 0 to 5 get the sources 0, 5, 0, 5, 0, 5. This is the operator G_stack of Du et al.
+ * (arXiv:2405.15319), "Stacking Your Transformers". On the test bed `deep`, the loss ends higher
+ * if each stage copies the nearest trained stage (0, 0, 0, 5, 5, 5; docs/convergence.md). */
 int stage_set_source(stage_set set, int stage);
 
-/* Reads "0,5": numbers of stages below n_stages. *out also gets stage 0. Returns false and leaves
- * *out unchanged if the text is not such a list. */
+/* Reads a list of stages below n_stages, such as "0,5". *out also gets stage 0. Returns false and
+ * leaves *out unchanged if the text is not such a list. */
 bool stage_set_parse(const char *text, int n_stages, stage_set *out);
-/* Writes "0,5" (STAGE_SET_TEXT). */
+/* Writes the set as a text such as "0,5" to `out`, which has room for STAGE_SET_TEXT bytes. */
 void stage_set_format(stage_set set, char *out);
 
 /* Finds the first stage of a path (n) that breaks the order of CC2: each stage is greater than all

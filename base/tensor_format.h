@@ -1,7 +1,7 @@
 /* tensor_format.h - the formats in which tensors travel between nodes, and their bytes.
  *
  *     fp32       floats
- *     bf16 the upper half of each float, rounded to nearest
+ *     bf16       the upper half of each float, rounded to nearest
  *     q8 q6 q4   groups of numbers: one scale, and a code of 8, 6 or 4 bits per number
  *
  * model/codec/codec.h defines the numbers behind the bytes. Plans, measurements and messages need

@@ -6,8 +6,9 @@
 # 0.1 s to plan) are real, so a small SCALE exaggerates them. Arguments after SCALE go to `skippipe rehearse`.
 #
 # Goodput is the time that the committed iterations would have taken without a disturbance, divided by the time that
-# passed from the first commit to the last. An undisturbed iteration with n nodes takes the median of the measured
-# times from commit to commit, among those with n nodes in which nothing was lost and nobody joined.
+# passed from the first commit to the last. The time of an undisturbed iteration with n nodes is a median of measured
+# times from commit to commit. It is taken over the iterations with n nodes during which no node was lost and none
+# joined.
 . "$(dirname "$0")/../tests/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-verify
 iterations=${1:-200} scale=${2:-0.03}

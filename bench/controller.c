@@ -1,6 +1,7 @@
 /* Measures the controller with many agents that only pretend to compute, over real connections:
  *
- *     build/bench/controller [AGENTS] [ITERATIONS] [MICROBATCHES]        1000, 12 and 2 a data node
+ *     build/bench/controller [AGENTS] [ITERATIONS] [MICROBATCHES]
+ *         default: 1000 agents, 12 iterations, 2 microbatches for each data node
  *
  * The installed controller runs the cluster. The agents are played by processes of this program,
  * some hundred in each. An agent has its own key and socket, sends ten heartbeats a second, answers
@@ -45,9 +46,10 @@ struct actor {
 	uint16_t node;
 	uint8_t stage;
 	uint64_t committed, iteration, beat;
-	/* When the next heartbeat is due; when the iteration in progress ends (0: none). */
+	/* Times at which the next heartbeat is due and at which the iteration in progress ends (0:
+	 * no iteration is in progress). */
 	int64_t beat_at_us, done_at_us;
-	/* Order to sum that is answered after the report; no nodes: there is none. */
+	/* An order to sum, which is answered after the report. Without nodes: there is no order. */
 	struct msg_reduce ordered;
 	int64_t ping_us, ping_at_us;
 	struct msg_task_event *events; /* the tasks of this node in the plan, as events to report */

@@ -36,7 +36,7 @@ ip netns exec "$tag-a" "$sk" controller --run-dir "$run" --listen tcp://10.78.0.
 	--model "${MODEL:-30m}" --batch 1 --sequence 64 --eval-every 0 --iterations 60 >"$dir/events" 2>"$dir/controller.err" &
 controller=$!
 started+=($controller)
-join() { # join NAMESPACE HOST NODE
+join() { # join NAMESPACE HOST NODE: starts the agent of a node at 10.78.0.HOST
 	ip netns exec "$tag-$1" "$sk" agent --join tcp://10.78.0.1:7701 --controller-key "$(cat "$dir/controller.pub")" \
 		--key "$dir/$3.key" --node "$3" --listen "tcp://10.78.0.$2:$((7710 + $3))" 2>"$dir/agent$3.log" &
 	started+=($!)

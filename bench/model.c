@@ -100,8 +100,8 @@ static int measure_torch(const struct session *s, unsigned threads, double secon
 	return got == 2 ? 0 : -1;
 }
 
-/* Measures how many CPU seconds one thread needs to hash. Other programs can only make it slower,
- * so the shortest of ten measurements is the result. */
+/* Measures how many CPU seconds one thread needs to hash. Other programs can only make hashing
+ * slower, so the shortest of ten measurements is the result. */
 static void measure_hashes(const struct session *s, double step_cpu)
 {
 	struct stage *const *stages = trainer_stages(s->trainer);

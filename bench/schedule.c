@@ -64,10 +64,10 @@ struct row {
 	char instance[32];
 	int nodes;
 	const char *assignment, *algorithm;
-	/* Ratio to the published schedule; 0: there is none. */
+	/* ratio: to the published schedule; 0: no schedule was published for this instance. */
 	double iteration_s, sync_s, bound_s, ratio;
-	/* Milliseconds until a plan was better than the published schedule; 0: never, or there is
-	 * none. */
+	/* Milliseconds until a plan was better than the published schedule; 0: no plan was, or no
+	 * schedule was published. */
 	double beats_ms;
 	double first_ms, within_ms, per_s, run_us;
 };
@@ -116,7 +116,8 @@ static double within_one_percent_ms(const struct plan *p)
 	return ms > 0 ? ms : 1e3 * p->search.elapsed_s;
 }
 
-/* Returns the mean time of a full run in the fast simulation, over as many as fit into RUNS_US. */
+/* Returns the mean time of a full run in the fast simulation, over as many runs as fit into
+ * RUNS_US. */
 static double run_us(const struct cluster *c, const struct plan *plan, const struct options *o)
 {
 	struct plan_request q;
@@ -339,8 +340,8 @@ static void run_instance(const struct cluster *c, const char *name, double publi
 	}
 }
 
-/* Generates a cluster. Stages are assigned at random, so that the algorithms with a given
- * assignment have one that is not already good. */
+/* Generates a cluster. Stages are assigned to nodes at random, so that algorithms that keep the
+ * given assignment do not start from a good one. */
 static struct cluster *generate(const struct regions *regions, int nodes, int stages,
 				uint64_t seed, struct error *err)
 {
@@ -357,7 +358,7 @@ static struct cluster *generate(const struct regions *regions, int nodes, int st
 	q.seed = seed;
 	if (regions_cluster(regions, &q, &c, err) != 0)
 		return NULL;
-	free(c->bytes_s); /* the published instances have only delays, so this one has too */
+	free(c->bytes_s); /* like the published instances, this one has only delays */
 	c->bytes_s = NULL;
 	for (int s = 0; s < stages; s++) {
 		for (int k = 0; k < c->stages[s]; k++)

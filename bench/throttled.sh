@@ -1,13 +1,13 @@
 #!/bin/bash
-# A run whose stages the controller chooses, against equal cuts, on six agents of which two get a third of the others'
-# processor time: bench/throttled.sh [OPTION...]
-# Each agent has a control group with a quota, so that all six together need less than one core. They have precedence
-# over other processes of this machine, so that these change the times little. The script prints the seconds of an
-# iteration that were predicted for the first plan, those that were measured (the median), and the ratio of the two runs.
+# Compares a run whose stages the controller chooses with a run of equal cuts, on six agents. Two agents get a third
+# of the others' processor time: bench/throttled.sh [OPTION...]
+# Each agent has a control group with a quota. All six together need less than one core. The groups have precedence, so
+# other processes of this machine change the times little. The script prints the seconds of an iteration that the first
+# plan predicts, the seconds that were measured (the median), and the ratio of the two runs.
 # Needs root, and the cpu controller of control groups (version 1 or 2).
 #
 #   --percent P        share of a core that a fast agent gets  [15]
-#   --iterations N     of each run; the first one is not counted  [6]
+#   --iterations N     iterations of each run; the first one is not counted  [6]
 #   --limit-s S        ends a run that takes longer  [1800]
 #
 # With SKIPPIPE_KEEP=FOLDER the script copies the runs, their events and logs there at the end.
@@ -27,7 +27,7 @@ done
 
 # ---- control groups: $groups holds one for each agent
 
-period_us=20000 # the shortest period in which a third of 15% is the least quota that the kernel allows, 1 ms
+period_us=20000 # the least quota that the kernel allows is 1 ms; in this period it is a third of 15% of a core
 if [ -d /sys/fs/cgroup/cpu ]; then
 	groups=/sys/fs/cgroup/cpu/skippipe-throttled-$$
 	mkdir "$groups" 2>/dev/null || skip "no right to make a control group"
@@ -41,7 +41,7 @@ else
 fi
 undo+=("find $groups -depth -type d -exec rmdir {} +")
 
-# throttle GROUP PERCENT: a group whose processes get this share of a core
+# throttle GROUP PERCENT: makes a group whose processes get this share of a core
 throttle() {
 	local quota_us=$((period_us * $2 / 100))
 	[ $quota_us -ge 1000 ] || die "$2% of a core is less than the kernel allows"
@@ -70,8 +70,8 @@ sk=$dir/skippipe
 
 # ---- the runs
 
-# Layers of this width take most of the processor time. With narrower ones, messages take a larger share, and predictions
-# leave that time out.
+# Layers of this width take most of the processor time. With narrower layers, messages would take a larger share, and
+# predictions do not include the time for messages.
 cat >"$dir/model.json" <<'END'
 {"format": "skippipe.model/1",
  "model": {"vocab": 256, "dim": 192, "n_layers": 6, "n_heads": 6, "n_kv_heads": 3, "ffn_dim": 512, "context": 256,

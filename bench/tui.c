@@ -140,7 +140,7 @@ static int pictures(const char *path, int columns, int rows)
 struct reader {
 	int fd;
 	uint64_t bytes;
-	/* The last bytes of the output, to find a word of which the next read has the end. */
+	/* The last bytes of the output, so that a word is found even if two reads divide it. */
 	char tail[TAIL + 1];
 	bool ended;
 };

@@ -143,9 +143,9 @@ run() { # run NAME OPTION...: runs a cluster to its end, with its record in $dir
 	mv "$dir/run" "$dir/$name" && mv "$dir/events" "$dir/$name.events" && mv "$dir/controller.err" "$dir/$name.err"
 }
 
-# Compares every measured link with the true link. Prints the error of the latency, and the ratios
-# of measured to true bandwidths and delays of an activation.
-compare_links() { # compare_links TRUE MEASURED
+# compare_links TRUE MEASURED: compares every measured link with the true link. Prints the error of the latency, and the
+# ratios of measured to true bandwidths and delays of an activation.
+compare_links() {
 	awk "$events"'
 		function matrix(key, M,   s, rows, r, i, j, f) {
 			s = substr($0, index($0, "\"" key "\":[[") + length(key) + 5)

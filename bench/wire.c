@@ -134,7 +134,8 @@ static void push(struct post *post, post_peer_id peer, size_t size, double secon
 	free(data);
 }
 
-/* Lets the listener send messages to this process. This direction is slower than the other one. */
+/* Makes the listener send messages to this process, which is slower than sending to the
+ * listener. */
 static void pull(struct post *post, post_peer_id peer, uint64_t size, uint64_t count)
 {
 	uint8_t request[17] = {SOURCE};

@@ -231,10 +231,10 @@ static int64_t notice_us(char **argv)
 	return (int64_t)(s < NOTICE_MOST_S ? s : NOTICE_MOST_S) * 1000000;
 }
 
-/* Waits until no agent runs. The first signal to this process is passed on to the agents; a second
- * one kills them. The agents must end within END_US after the first signal, or END_US + drains_us
- * after SIGTERM; otherwise they are killed. is_ending: the agents have already received their first
- * signal. Returns the highest exit status. */
+/* Waits until no agent runs. This process passes its first signal on to the agents; a second
+ * signal kills the agents. The agents must end within END_US after the first signal, or END_US +
+ * drains_us after SIGTERM; otherwise they are killed. is_ending: the agents have already received
+ * their first signal. Returns the highest exit status. */
 static int wait_for_all(struct child *agents, size_t n, const sigset_t *set, int64_t drains_us,
 			bool is_ending)
 {

@@ -137,7 +137,8 @@ static const char *const formats[] = { "text", "jsonl", NULL };
 #define AT(field) .at = offsetof(struct reading, field)
 #define GIVEN(field) .given = offsetof(struct reading, given.field)
 #define OF(verbs) .mark = (verbs)
-/* Options that only the controller interprets. The help lists those with a help text. */
+/* Options that only the controller interprets. The help lists the options that have a help
+ * text. */
 #define PASSED(name, value) name, OPTIONS_PASSED, value
 static const struct options_row rows[] = {
 	{ "cluster", OPTIONS_PARSED, "FILE", .parse = take_cluster, OF(REHEARSE),

@@ -32,7 +32,8 @@ enum {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
 	FILE_MOST = 1 << 20,
-	/* How long the demo may run after it has closed its output. It needs less (supervise.c). */
+	/* Longest time for which the demo may run after it has closed its output. The demo needs
+	 * less (supervise.c). */
 	END_US = 40000000
 };
 

@@ -48,8 +48,8 @@ enum {
 	LOGS_MS = 1000,    /* interval at which the sizes of the logs are checked */
 	LOG_MOST = 16 << 20,
 	ECHO_MS = 200, /* interval at which the controller's log is copied to stdout */
-	/* A controller is restarted this often in a row at most. A restart counts if it came within
-	 * RESUME_US of the last one. */
+	/* Largest number of restarts of a controller in a row. A restart within RESUME_US of the
+	 * last one belongs to the same row. */
 	RESUME_MOST = 5,
 	RESUME_US = 5000000
 };

@@ -59,15 +59,16 @@ enum { MESSAGES_A_TURN = 256, FLUSH_US = 1500000, FLUSH_TRIPS = 4 };
 
 /* Carries out the requests in this order.
  *
- * 1. Forgets void sums. Otherwise the loss of a node could complete and commit them.
+ * 1. Forgets sums that have become void. Otherwise the loss of a node could complete these sums,
+ *    and they would be committed.
  *
  * 2. Gives the work of lost nodes to other nodes, or stalls the run.
  *
  * 3. Restarts void sums, unless a loss has restarted them already. Then checks whether all sums
  *    have arrived.
  *
- * 4. Restarts the iteration. This comes last because the new attempt voids everything sent before,
- *    and because it must wait for a lost stage. */
+ * 4. Restarts the iteration. This comes last because the new attempt voids everything that agents
+ *    have sent, and because the new attempt must wait if a stage is lost. */
 static void carry_out(struct iteration *it)
 {
 	struct requests *r = &it->run->requests;
@@ -322,7 +323,7 @@ void loop_take_answers(struct controller *c)
 		case PLANNER_BASELINE:
 			answers_baseline(&c->members, a);
 			break;
-		case PLANNER_PHASES: /* phase_targets.c has its own planner for these requests */
+		case PLANNER_PHASES: /* not expected: phase_targets.c has its own planner */
 			planned_free(a);
 			break;
 		}

@@ -34,8 +34,9 @@ static int close_events(struct outlet *events, int64_t wait_us)
 	return rc;
 }
 
-/* Makes the controller that continues the run of `was`, and frees `was`. Both use the same port,
- * log and events. NULL: this is impossible, for the reason in err. */
+/* Makes the controller that continues the run of `was`, and frees `was`. The new controller uses
+ * the port, log and events of `was`. Returns NULL, with the reason in err, if it cannot be
+ * made. */
 static struct controller *follow(struct controller *was, struct error *err)
 {
 	static char listen[LINK_ADDRESS_SIZE];

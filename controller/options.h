@@ -50,7 +50,7 @@ struct options_cluster {
 	/* "regions" or a cluster file: network and compute to emulate; NULL: nothing is emulated */
 	const char *emulate;
 	uint32_t agents; /* number of nodes; 20 by default */
-	/* A new run does not begin with fewer agents. 1: --agents has no MIN */
+	/* A new run begins with at least this many agents. 1: --agents has no MIN */
 	uint32_t least_agents;
 	int stages[MSG_STAGES], n_stages;
 	/* The controller chooses the stages once the agents are measured. Until then `stages` is
@@ -76,11 +76,12 @@ struct options_training {
 	 * trained */
 	bool new_corpus;
 	bool rehearse; /* agents only pretend to compute (model/rehearsal/rehearsal.h) */
-	/* Divisor of the bytes of tensors in a rehearsal; 0: 1000 */
+	/* Divisor of the bytes of tensors in a rehearsal; 0: the default, 1000 */
 	uint32_t scale_bytes;
 	const char *corpus[OPTIONS_MOST_CORPUS];
 	uint32_t n_corpus;
-	/* batch, sequence 0: as in the hyperparameters. microbatches 0: as in the cluster */
+	/* A batch or sequence of 0: the number in the hyperparameters. microbatches == 0: the
+	 * number in the cluster */
 	uint32_t batch, sequence, microbatches;
 	uint32_t threads;              /* threads of each agent */
 	/* Gradients are divided by the number of visits to each stage, not by the number of
@@ -94,7 +95,8 @@ struct options_planning {
 	bool phase_moves;  /* nodes may change their stage between phases of the skip schedule */
 	bool overlap_sync; /* each stage begins its sum as soon as its own gradients are counted */
 	bool no_swaps;     /* microbatches visit stages in ascending order */
-	/* Seconds to search for the first plan; for a baseline, for every plan */
+	/* Seconds to search for the first plan. With a baseline algorithm, seconds for every
+	 * plan */
 	double budget_s;
 	/* Seconds to search for each plan made ahead of a loss; 0: no plans are made ahead */
 	double ahead_s;
@@ -103,8 +105,8 @@ struct options_planning {
 struct options_limits {
 	/* Silence after which a node is dead; the transfer time of its messages is added */
 	int64_t silence_us;
-	/* Time without progress, beyond that of the tasks themselves, after which a node hangs or
-	 * an iteration has stalled */
+	/* A node counts as hung, or an iteration as stalled, if it makes no progress for the time
+	 * of its tasks plus this time */
 	int64_t overdue_us;
 	/* How long to wait for agents before starting without the missing ones */
 	int64_t gather_us;
@@ -130,7 +132,7 @@ struct options {
 	const char *run_dir; /* folder of the run; required */
 	const char *name;
 	const char *listen; /* address; tcp://127.0.0.1:0 by default */
-	/* Files of the key and of the admitted list; NULL: those of this user (network.c) */
+	/* Files of the key and of the admitted list; NULL: this user's own files (network.c) */
 	const char *key;
 	const char *admitted;
 	/* Descriptor of the socket to the supervisor; -1: there is no supervisor */
@@ -168,8 +170,8 @@ struct options {
  * *o borrows from argv. */
 int options_parse(struct options *o, int argc, char **argv, struct error *err);
 /* Sets the options of a controller that continues a run in the process of an earlier controller.
- * Copies the options that the record does not have from those of the earlier controller, `was`. *o
- * borrows the texts that `was` borrows, and `listen`. */
+ * The options that the record does not have are copied from `was`, the options of the earlier
+ * controller. *o borrows the texts that `was` borrows, and `listen`. */
 int options_again(struct options *o, const struct options *was, const char *listen,
 		  struct error *err);
 

@@ -281,9 +281,9 @@ static int regions_default(struct run *run, struct error *err)
 	return rc;
 }
 
-/* Describes an embedded cluster without emulation, whose processes run on one machine. The delays
- * here are about those of a message within one machine. The agents measure their compute before the
- * first iteration. */
+/* Describes an embedded cluster without emulation, whose processes run on one machine. Sets
+ * delays that are typical of messages within one machine. The agents measure their compute before
+ * the first iteration. */
 static void near_cluster(struct cluster *c)
 {
 	static const double message_s = 0.0005, gradient_s = 0.002;
@@ -537,7 +537,7 @@ static int check_corpus(struct run *run, struct error *err)
 	if (rc == 0) {
 		run->training.corpus_hash = corpus_hash(corpus);
 		rc = first_weights_corpus(run, err) ? 0 : -EINVAL;
-		/* agreement.c sets the run's hash to the hash that most agents report */
+		/* later, agreement.c sets the run's hash to the hash that most agents report */
 		run->training.corpus_hash = 0;
 	}
 	corpus_free(corpus);
@@ -620,7 +620,8 @@ int controller_init(struct controller *c, struct error *err)
 		rc = first_stages_record(&c->run, err);
 	if (rc == 0)
 		recut_note(&c->run);
-	/* Numbers of commands continue above the numbers of all earlier controllers. */
+	/* This controller's commands get higher numbers than the commands of all earlier
+	 * controllers of the run. */
 	c->operators.commands = c->members.assignments;
 	if (rc == 0 && !c->run.options.mode.resume)
 		rc = record_emulated_links(&c->members, err);
@@ -643,7 +644,7 @@ int controller_init(struct controller *c, struct error *err)
 	return 0;
 }
 
-/* Stops the threads first, because they use all other parts. */
+/* Stops the controller's threads first, because they use all other parts. */
 void controller_fini(struct controller *c)
 {
 	monitor_stop(c->monitor);

@@ -19,8 +19,8 @@ mkdir -p "$root/bin" "$root/lib/programs" "$root/share/skippipe/themes" "$root/s
 
 fail() { echo "bundle: $*" >&2; exit 1; }
 
-# Copies the licences of the packages that the files belong to.
-licences() { # licences FILE...
+# licences FILE...: copies the licences of the packages that the files belong to.
+licences() {
 	local found package file
 	# Packages may have installed /lib/... where the file system has /usr/lib/...
 	found=$(dpkg -S "$@" 2>/dev/null || dpkg -S "${@#/usr}" 2>/dev/null) || fail "a file that no package has, so its licence is unknown, is among these: $*"

@@ -18,7 +18,7 @@ chmod 1777 "$root/var/lib/skippipe"
 tar -xzf "$bundle" -C "$root/opt"
 mv "$root"/opt/skippipe-* "$root/opt/skippipe"
 
-build() { # build COMMAND...
+build() { # build COMMAND...: builds the image with this command
 	"$@" -t "skippipe:$(cat VERSION)" -f deploy/Containerfile "$work"
 }
 rm -f "$image"

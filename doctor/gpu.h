@@ -15,7 +15,7 @@ struct gpu_driver {
 	/* Results of opening /dev/nvidiactl (control) and /dev/nvidia-uvm (unified): 0 or a
 	 * negative errno. */
 	int control, unified;
-	bool has_card_file; /* /dev/nvidia0 exists, or a file of another card */
+	bool has_card_file; /* /dev/nvidia0 or the file of another card exists */
 };
 
 /* Result of computing a microbatch on a device, in a child process. */

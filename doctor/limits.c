@@ -45,8 +45,8 @@ static uint64_t tasks_free(const char *folder)
 	return most == UINT64_MAX ? most : most > now ? most - now : 0;
 }
 
-/* Reads the hard limit of open files, because programs raise their own soft limit up to the hard
- * limit. No other limit is raised, so the soft limit counts. */
+/* For open files, reads the hard limit, because programs raise their own soft limit up to it. For
+ * all other limits, reads the soft limit, because programs do not raise it. */
 void limits_look(struct limits *l, const char *root)
 {
 	*l = (struct limits){

@@ -12,7 +12,7 @@
 #include "base/process/cgroup.h"
 #include "doctor/system_file.h"
 
-/* Memory that an agent needs besides that for its stage, bytes. */
+/* Memory that an agent needs in addition to the memory for its stage, bytes. */
 #define MEMORY_LEAST (UINT64_C(256) << 20)
 #define MEMORY_LITTLE (UINT64_C(2) << 30)
 /* Largest load for each processor before a run begins; other programs use the machine if the load

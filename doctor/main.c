@@ -1,5 +1,5 @@
-/* skippipe-doctor: finds what would stop or slow a run, each with its remedy. It looks at this
- * machine, or into the record of a run, and changes nothing. */
+/* skippipe-doctor: finds what would stop or slow a run, each with its remedy. The program looks
+ * at this machine, or into the record of a run, and changes nothing. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -150,8 +150,8 @@ static void examine_machine(struct findings *f, const struct options *o)
 	outside_look(&outside);
 	outside_check(f, &outside);
 	examine_device(f, o);
-	/* Last, because reading the corpus may start threads, and examine_device must fork without
-	 * threads. */
+	/* The corpus is read last, because reading it may start threads, and examine_device must
+	 * fork without threads. */
 	if (o->n_corpus > 0)
 		text_files_check(f, o->corpus, o->n_corpus, o->corpus_hash);
 }

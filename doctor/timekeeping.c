@@ -1,7 +1,7 @@
 /* timekeeping.c - checks the wall clock. A run measures time with monotonic clocks, and its
- * machines need no common time. But with a wrong wall clock, the journals of several machines are
- * hard to compare, invitations expire too early, and TLS to checkpoint stores and alert services
- * fails. */
+ * machines need no common time. But a wrong wall clock makes journals of several machines hard to
+ * compare, and lets invitations expire too early. It also makes TLS to checkpoint stores and
+ * alert services fail. */
 #include "doctor/timekeeping.h"
 
 #include <sys/timex.h>

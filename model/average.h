@@ -14,7 +14,7 @@
 
 #include "model/stage.h"
 
-/* Adds weight * from to `to` (n), element by element. first: sets `to` to weight * from instead. */
+/* Adds weight * from[i] to to[i] for all i < n. first: sets to[i] to weight * from[i] instead. */
 void average_add(float *to, const float *from, size_t n, float weight, bool first);
 /* Returns true if stage b's weights could replace stage a's: the tensors of both are the same,
  * except for the layer numbers in their names. */

@@ -28,13 +28,15 @@ struct stage_layout {
 	struct model_config config;
 	uint32_t index;
 	uint32_t slots, batch, sequence, threads;
-	struct device_name device; /* name of the device, with a CPU's instruction set */
+	/* name of the device; a CPU's name includes its instruction set */
+	struct device_name device;
 	bool bf16;                 /* the device computes in bf16 (device.bf16) */
 	enum recompute recompute;
 	bool only_steps;               /* the stage has no gradient and runs no passes */
 	bool sums;                     /* the gradient is summed over replicas */
 	bool activations_stay;         /* inputs and outputs lie in memory from stage_room */
-	/* Limit of the stage's memory on the machine, bytes; 0: the free memory. */
+	/* Limit of the host memory that the stage may use, bytes; 0: the free memory is the
+	 * limit. */
 	size_t memory_bytes;
 	uint32_t n_layers;             /* number of layers of this stage */
 	struct layer_offsets *layers;  /* (n_layers) offsets of each layer's tensors */
@@ -51,8 +53,8 @@ enum stage_array { ARRAY_WEIGHTS, ARRAY_GRADIENT, ARRAY_MOMENT1, ARRAY_MOMENT2, 
  * the object that `make` has returned. */
 struct backend {
 	const char *name;
-	/* Adds a CPU's instruction set to *name, and fills in *out, except for its name. Errors as
-	 * stage_device's. */
+	/* Adds a CPU's instruction set to *name, and sets all fields of *out except the name. The
+	 * errors are those of stage_device. */
 	int (*look)(struct device_name *name, struct stage_device *out, struct error *err);
 	/* Makes the backend's object, *self. The layout must outlive this object. */
 	int (*make)(void **self, const struct stage_layout *l, struct error *err);

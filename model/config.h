@@ -59,8 +59,8 @@ enum lr_schedule {
 	LR_COSINE, /* half a period of a cosine over all iterations */
 	LR_LINEAR, /* a straight line over all iterations */
 	LR_WSD,    /* a straight line over the last part */
-	/* As LR_WSD, but the rate falls with the square root of the share of the last part that is
-	 * done. */
+	/* As LR_WSD, but the curve is 1 - sqrt(x) instead of 1 - x, where x goes from 0 to 1 in the
+	 * last part. */
 	LR_WSD_SQRT,
 };
 
@@ -71,7 +71,7 @@ struct hyperparameters {
 	struct adamw adamw;  /* lr is the peak learning rate */
 	float clip;          /* limit of the averaged gradient's global norm; 0: no clipping */
 	uint32_t warmup;     /* number of iterations of linear warm-up */
-	uint32_t iterations; /* iteration at which the rate is final_lr; 0: it never falls */
+	uint32_t iterations; /* iteration at which the rate is final_lr; 0: the rate never falls */
 	float final_lr;      /* learning rate at the end, as a fraction of the peak */
 	uint32_t schedule;   /* a value of enum lr_schedule */
 	/* For the WSD schedules: length of the last part, in which the rate falls. A value below 1
@@ -123,14 +123,15 @@ double model_frequency(const struct model_config *c, size_t i);
 /* Computes the cosines and sines (T, D / 2) of rotary positions 0 .. T - 1 in double precision. */
 void model_angles(const struct model_config *c, size_t positions, float *cosines, float *sines);
 
-/* Lets the learning rate's schedule end with the training. iterations: length of the training, 0:
- * unknown; done: iterations that are done. All rates of a cosine or linear schedule depend on the
- * schedule's end. The end of such a schedule is therefore set only if the schedule has no end yet
- * and no iteration is done. The end of a WSD schedule is set until its decay has begun. If the
- * decay should already have begun for the new end, the decay takes all iterations that are left. */
+/* Ends the learning rate's schedule with the training, unless this would change rates that were
+ * already used. iterations: length of the training, 0: unknown; done: number of completed
+ * iterations. In a cosine or linear schedule all rates depend on the end. Such a schedule therefore
+ * changes only if it has no end yet and no iteration is done. A WSD schedule changes unless its
+ * decay has begun. If the decay would begin before `done`, it is shortened to the iterations that
+ * are left. Nothing changes if no iteration is left. */
 void hyper_end_with(struct hyperparameters *r, uint64_t done, uint64_t iterations);
 const char *hyper_schedule_name(const struct hyperparameters *r);
-/* Returns the last iteration before the rate begins to fall; UINT64_MAX: it never falls. */
+/* Returns the last iteration before the rate begins to fall; UINT64_MAX: the rate never falls. */
 uint64_t hyper_decay_begin(const struct hyperparameters *r);
 /* Returns the learning rate of iteration t, counted from 1. It depends on t and the hyperparameters
  * alone, and stays the same after the hyperparameters' last iteration. */

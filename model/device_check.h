@@ -24,9 +24,9 @@ struct device_check {
  * numbers are wrong. The message says what to do. The call may hang if the driver does. */
 int device_check(struct device_check *out, const char *device, struct error *err);
 
-/* Returns the largest relative error of any tensor of the device's trainer against the CPU's, which
- * has the same `stages` stages. array: function that returns the array to compare, such as
- * stage_gradient. */
+/* Compares every tensor of two trainers, one on a device and one on the CPU, which have the same
+ * `stages` stages. Returns the largest relative error of a tensor. array: function that returns the
+ * array to compare, such as stage_gradient. */
 double device_check_furthest(struct trainer *device, struct trainer *cpu, uint32_t stages,
 			     float *(*array)(struct stage *));
 

@@ -62,7 +62,7 @@ static void count(const struct model_config *c, const struct hyperparameters *r,
 		.head_flop = 2 * tokens * table,
 		.activation_bytes = FLOAT * tokens * dim,
 		.kept_bytes = { tokens * layer_bytes(c, real), FLOAT * tokens * dim },
-		/* The second term is one more layer's arrays, for passes that keep no
+		/* The second term is the arrays of one more layer, which passes use if they keep no
 		 * activations. */
 		.scratch_bytes = tokens * (scratch_bytes(c, real) + layer_bytes(c, real)),
 		.end_scratch_bytes = FLOAT * tokens * (dim + 4),

@@ -9,8 +9,8 @@
  * and r. */
 void model_shape_of(const struct model_config *c, const struct hyperparameters *r,
 		    struct model_shape *out);
-/* Computes work and memory for an agent in fp32 that has one memory for everything. The needs then
- * include the arrays for a sum under way and a standby copy of another stage. */
+/* Computes work and memory for an agent that computes in fp32 and has one memory for everything.
+ * The needs then include the arrays for a sum under way and a standby copy of another stage. */
 void model_shape_in_fp32(const struct model_config *c, const struct hyperparameters *r,
 			 struct model_shape *out);
 

@@ -113,10 +113,10 @@ int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	      const struct stage_options *o, struct error *err);
 void stage_free(struct stage *s); /* NULL is allowed */
 
-/* Runs the forward pass. Stage 0 takes tokens (B, T), other stages take in (B, T, C); the unused
- * one is NULL. out: (B, T, C). keep: replaces the slot's contents by what the backward pass needs;
- * otherwise (evaluation) the slot stays unchanged. -EINVAL: slot out of range, a token >= vocab.
- */
+/* Runs the forward pass. Stage 0 takes tokens (B, T) and `in` is NULL; other stages take in (B, T,
+ * C) and `tokens` is NULL. out: (B, T, C). keep: replaces the slot's contents by what the backward
+ * pass needs; otherwise (evaluation) the slot stays unchanged. -EINVAL: slot out of range, a token
+ * >= vocab. */
 int stage_forward(struct stage *s, uint32_t slot, const int32_t *tokens, const float *in,
 		  float *out, bool keep);
 
@@ -236,7 +236,7 @@ void stage_changed(struct stage *s);
 void stage_add(float *to, const float *from, size_t n);
 
 /* ---- the sum over replicas, on the stage's device ----
- * The device encodes, decodes, adds, hashes and squares, and only encoded numbers are copied to and
+ * The device encodes, decodes, adds, hashes and squares. Only encoded numbers are copied to and
  * from the device. The device has a separate array for the sum, so the gradient stays unchanged.
  * All results have the same bits as on a CPU. A slice is the elements [from, from + n), encoded by
  * c (struct sum_codec). The functions return 0, or -EIO if the device has failed. */

@@ -168,8 +168,7 @@ size_t trainer_memory_bytes(const struct trainer *t)
 	return sum;
 }
 
-/* Rounds an activation or a gradient that goes to another stage, as if its receiver had decoded
- * it. */
+/* Rounds an activation or a gradient to the numbers that the receiving stage would decode. */
 static int travel(const struct trainer *t, float *room, const struct codec *codec)
 {
 	return stage_room_round(t->stages[0], room, codec);

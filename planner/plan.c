@@ -116,7 +116,7 @@ static int plan_phases(struct cluster *c, struct plan_options *o)
 	return rc;
 }
 
-/* Compares what the recipes reach in a given time. */
+/* Compares how many iterations and which loss each recipe reaches in a given time. */
 static int compare_hours(const struct cluster *c, struct plan_options *o)
 {
 	bool as_json = o->has_format && !o->as_table, progress = isatty(STDERR_FILENO);

@@ -11,10 +11,10 @@
 #include "base/alloc.h"
 #include "base/array.h"
 
-/* Columns named wall_us are microseconds since 1970. Identifiers and hashes of 64 bits are kept as
- * signed integers. Lists are text, so that any SQLite shell can read a run. A list of nodes is "0 7
- * 12". In the list of counted gradients "L3 B4", L is a gradient of the loss layer, B a gradient of
- * a backward pass, and the numbers are microbatches. */
+/* Columns named wall_us are microseconds since 1970. Identifiers and hashes of 64 bits are kept
+ * as signed integers. Lists are text, so that any SQLite shell can read a run. A list of nodes is
+ * "0 7 12". A list of counted gradients is "L3 B4". L is a gradient of the loss layer, and B is a
+ * gradient of a backward pass. The numbers are microbatches. */
 const char db_schema[] =
 	"CREATE TABLE run(one INTEGER PRIMARY KEY CHECK(one = 1), name TEXT NOT NULL,"
 	" version TEXT NOT NULL, model TEXT NOT NULL, cluster TEXT NOT NULL,"
@@ -221,8 +221,9 @@ int db_error(struct store *s, int result, struct error *err)
 	case SQLITE_CORRUPT:
 		return error_set(err, -EBADMSG, "%s: is damaged: %s", s->path, cause);
 	case SQLITE_BUSY: case SQLITE_LOCKED: case SQLITE_PROTOCOL:
-		/* If the file system cannot lock files, SQLite gives these results too. Its lock
-		 * service may return, so a run waits as for another program's lock. */
+		/* If the file system cannot lock files, SQLite gives these results too. The file
+		 * system's lock service may return, so a run waits as if another program held the
+		 * lock. */
 		if (errno == ENOLCK || errno == ENOSYS || errno == EOPNOTSUPP)
 			return error_set(err, -EBUSY,
 					 "%s: its file system locks no files: %s; take a folder on "

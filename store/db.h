@@ -90,8 +90,8 @@ enum db_statement {
 /* The parts of a commit that are often equal to those of the previous commit. */
 enum db_part { DB_ROUTES, DB_ORDERS, DB_REDUCTIONS, DB_COMPUTED, DB_PARTS };
 
-/* The rows of one part of a commit that were written last. They are kept as text, so that the next
- * commit can be compared with them. */
+/* The rows of one part of a commit that were written last. The rows are kept as text, so that the
+ * next commit can be compared with them. */
 struct db_written {
 	uint64_t iteration;
 	char *text;
@@ -106,7 +106,8 @@ struct db_deferred {
 	} *list;                         /* (n) statements */
 	size_t n, room;
 	size_t bytes; /* approximate memory of the list and its values */
-	/* Length of the list when the open transaction began; a rollback cuts the list there. */
+	/* Length of the list when the open transaction began; a rollback cuts the list to this
+	 * length. */
 	size_t begun;
 	bool is_open; /* a transaction is open, and its statements are deferred */
 };

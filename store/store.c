@@ -545,8 +545,8 @@ static int must_exist(const struct store *s, struct error *err)
 			 errno == ENOENT ? "no run in this folder" : strerror(errno));
 }
 
-/* Makes this process the writer by raising the epoch. This also proves at once that the file is
- * writable. */
+/* Makes this process the writer by raising the epoch. Raising the epoch also proves at once that
+ * the file is writable. */
 static int take_epoch(struct store *s, struct error *err)
 {
 	int rc = db_script(s, "PRAGMA synchronous = FULL; BEGIN IMMEDIATE", err);

@@ -43,8 +43,8 @@ enum {
 	STORE_RESERVE = 8 << 20 /* size of the reserve file, in bytes (store_reserve) */
 };
 
-/* The properties of a run. They are fixed when the run starts; store_stages and store_recut change
- * those that depend on the stages. */
+/* The properties of a run. These properties are fixed when the run starts. Only store_stages and
+ * store_recut change the properties that depend on the stages. */
 struct store_run {
 	const char *name;
 	const char *version;   /* version of the program that started the run */
@@ -76,7 +76,7 @@ struct store_run {
 
 struct store_plan {
 	uint64_t epoch;     /* unique number of the plan; later plans have higher numbers */
-	uint64_t iteration; /* the first iteration that follows the plan */
+	uint64_t iteration; /* the first iteration that runs by the plan */
 	const char *reason;
 	uint32_t path_length;
 	const char *plan;           /* skippipe.plan/1 JSON */
@@ -128,16 +128,16 @@ struct store_commit {
 	uint64_t iteration; /* number of the iteration; iterations count from 1 without gaps */
 	uint64_t epoch;     /* epoch of the plan */
 	uint32_t attempt;   /* number of the attempt in which the gradients were summed */
-	/* The step that the controller announced: the summed gradient is multiplied by `scale`,
-	 * divided by the stage's visits if visits.n is not 0, and applied by AdamW as step number
-	 * `iteration`. */
+	/* The step that the controller announced. The summed gradient is multiplied by `scale`
+	 * and, if visits.n is not 0, divided by the stage's visits. AdamW then applies the result
+	 * as step number `iteration`. */
 	float scale, lr, beta1, beta2, eps, weight_decay;
 	/* A set of stages (base/stage_set.h). After the step, each stage outside the set takes the
 	 * weights and moments of a stage in the set, as stage_set_source says. 0: no stage takes
 	 * any. */
 	uint64_t stack_from;
 	struct stage_visits visits;
-	/* Formats of the iteration's transferred tensors; they affect rounding. */
+	/* Formats of the iteration's transferred tensors; the formats affect rounding. */
 	struct tensor_formats formats;
 	float loss; /* mean loss over the iteration's microbatches */
 	double gradient_norm;
@@ -199,29 +199,35 @@ struct store_note {
 	const char *text;
 };
 
-/* A failure that an operator injected. It is written again under the same id when it ends. */
+/* A failure that an operator injected. The row is written again under the same id when the
+ * failure ends. */
 struct store_fault {
 	uint32_t id;
 	uint64_t iteration;
 	const char *kind;
-	int32_t node, peer; /* the node; for a link, its other end too; -1: none, or all nodes */
+	/* node: the affected node. peer: the other end of the affected link; -1: the failure
+	 * affects all links of the node, or no link */
+	int32_t node, peer;
 	double factor;
 	uint32_t ttl_ms;
 	int64_t started_wall_us;
-	int64_t ended_wall_us; /* when the failure ended; 0: it is still active */
+	int64_t ended_wall_us; /* when the failure ended; 0: the failure is still active */
 };
 
 /* `who` of an act of --at. No console can have this name, because no name begins with '-'. */
 #define STORE_SCRIPT "--at"
 
-/* An operator's command. It is written again under the same id when its outcome is known. */
+/* An operator's command. The row is written again under the same id when the command's outcome is
+ * known. */
 struct store_command {
 	uint64_t id;
 	uint64_t iteration; /* first iteration on which the command has an effect */
 	int64_t wall_us;
 	const char *who; /* name of the operator's console; STORE_SCRIPT: the command is of --at */
 	const char *verb;
-	int32_t node, peer; /* the node; for a link, its other end too; -1: none */
+	/* node: the affected node; -1: none. peer: the other end of an affected link; -1: no
+	 * link */
+	int32_t node, peer;
 	int64_t value;
 	const char *text;
 	int32_t status; /* 0: done; 1: in progress; otherwise a negative errno */
@@ -376,9 +382,9 @@ int store_plan(struct store *s, const struct store_plan *plan, struct error *err
 /* Commits an iteration. Durable. -EEXIST: the iteration is committed already; -EINVAL: the
  * iteration does not follow the last committed one. */
 int store_commit(struct store *s, const struct store_commit *commit, struct error *err);
-/* Deletes details of iterations up to `upto`: tasks, and events of the kinds phase, commit, gpu and
- * device. Every STORE_THINNED-th iteration keeps them. One call deletes a few iterations only, so
- * that no call takes long. Rows that verify needs are kept. */
+/* Deletes details of iterations up to `upto`: tasks, and events of the kinds phase, commit, gpu
+ * and device. Every STORE_THINNED-th iteration keeps its details. One call handles only a few
+ * iterations, so that no call takes long. Rows that verify needs are kept. */
 int store_thin(struct store *s, uint64_t upto, struct error *err);
 /* Records hashes of weights. If a node announces a second hash for an iteration, the first one
  * stays. */

@@ -35,7 +35,7 @@ machines_named controller "$bin/skippipe" controller --run-dir "$dir/run" --list
 	--admitted "$dir/admitted" --format jsonl --agents 4 --stages 2,2 --skip 0 --eval-every 0 \
 	>"$dir/events" 2>"$dir/controller.err"
 controller_pid=$named_pid
-agent() { # agent N NAME KEY OPTION...
+agent() { # agent N NAME KEY OPTION...: starts an agent on machine N as node KEY
 	machines_named "$1" "$bin/skippipe" agent --join tcp://boss:7700 --controller-key "$dir/controller.pub" \
 		--key "$dir/agent$3.key" --node "$3" --listen tcp://0.0.0.0:7710 --advertise "tcp://m$1:7710" "${@:4}" \
 		>"$dir/$2.out" 2>"$dir/$2.err"

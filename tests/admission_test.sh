@@ -24,7 +24,7 @@ started+=($controller)
 for _ in $(seq 100); do grep -q 'listening at' "$dir/controller.err" && break; sleep 0.1; done
 address=$(sed -n 's,.*listening at \(tcp://[^ ]*\).*,\1,p' "$dir/controller.err")
 [ -n "$address" ] || die "the controller does not say where it listens"
-join() { # join KEY NAME
+join() { # join KEY NAME: starts an agent with this key
 	"$sk" agent --join "$address" --controller-key "$(cat "$dir/controller.pub")" --key "$dir/$1.key" \
 		--listen tcp://127.0.0.1:0 >"$dir/$2.out" 2>"$dir/$2.err" &
 	started+=($!)
@@ -60,7 +60,7 @@ for i in 0 1 2 4 5; do
 	grep -q "node $node: its key was expelled" "$dir/agent$i.err" || die "agent $i would still accept it"
 done
 
-# ---- its node gets a new key
+# ---- the node of the expelled agent gets a new key
 "$sk" admit "$dir/admitted" "$(cat "$dir/fresh.pub")" --role agent --name agent3 || die "admit a new key"
 join fresh fresh
 for _ in $(seq 300); do

@@ -1,7 +1,7 @@
 #!/bin/bash
 # `skippipe agent` with several devices starts an agent for each device, with its own key, port and node, and ends all
-# of them together. The agent's program lists the GPUs. Here a script replaces it, and reports two GPUs and a third one
-# that cannot be used.
+# of them together. The agent's program lists the GPUs. Here a script replaces this program, and reports two GPUs and a
+# third one that cannot be used.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-agent
 

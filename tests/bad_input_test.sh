@@ -146,7 +146,7 @@ expect 1 'model.safetensors.index.json there names the weights of another model'
 	"$sk" export "$dir/mine" --out "$dir/damaged-model" --force
 cp "$dir/model"/* "$dir/damaged-model"
 expect 1 "$dir/damaged-model holds two models, a checkpoint .* and a Hugging Face model" "$sk" eval "$dir/damaged-model"
-mkdir "$dir/void" # no model, as the folder of a cache that holds snapshots of models
+mkdir "$dir/void" # this folder is no model, like the folder of a cache that contains snapshots of models
 for verb in "eval $dir/void" "generate $dir/void" "import $dir/void --out $dir/none" "train --from $dir/void"; do
 	expect 1 "$dir/void: neither a checkpoint .* nor a Hugging Face folder .config.json. is there" "$sk" $verb
 done
@@ -204,8 +204,8 @@ for verb in eval generate; do
 done
 [ ! -e "$dir/none" ] || die "something was written in spite of an error"
 
-# ---- a limit of file sizes (ulimit -f) is reported, and ends no program without a message. Of a checkpoint that cannot be
-# completed nothing stays, because it would fill the disk.
+# ---- a limit of file sizes (ulimit -f) is reported, and ends no program without a message. If a checkpoint cannot be
+# completed, its files are removed, because they would fill the disk.
 limited() { # limited BLOCKS WORDS COMMAND...: with files of at most BLOCKS KiB the command fails with these words
 	(ulimit -f "$1" && expect 1 "$2: File too large" "${@:3}") || exit 1
 }

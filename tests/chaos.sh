@@ -7,7 +7,7 @@
 # that are not finite; a killed controller. Lost nodes return a few iterations later. The seed alone determines the
 # faults and their times, with one exception: like an operator, the script does not kill the last replica of a stage.
 #
-# At the end every iteration is committed once, except those that the loss of a whole stage has undone. The weights
+# At the end every iteration is committed once, except iterations that the loss of a whole stage has undone. The weights
 # equal bit for bit those that one process computes from the record. No process is left. CHAOS_ARGS are options for
 # `skippipe demo`.
 . "$(dirname "$0")/lib.sh"
@@ -116,7 +116,7 @@ started=()
 # ---- the result
 echo "$done_outside faults from outside ($spared spared), $(grep -c '"active":true\|"kind":"kill"' "$events") acts; $(grep -c 'controller started' "$run/log/demo.log") controllers, $(grep -c 'agent .* started' "$run/log/demo.log") agents started"
 echo "resident kB: after 3 iterations" $small ", before the last" ${large:-?}
-# If the last two replicas of a stage die at the same moment, the run returns to a checkpoint and says so.
+# If the last two replicas of a stage die at the same moment, the run returns to a checkpoint, and the log reports this.
 back=$(grep -c "the run goes back from" "$run/log/controller.log")
 [ "$back" = 0 ] || echo "the run went back to a checkpoint $back times"
 [ "$back" != 0 ] || ! grep '"event":"commit"' "$events" | field n | sort -n | uniq -d | grep . || die "committed twice"

@@ -7,7 +7,7 @@
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe
 
-begin() { # begin NAME DEMO-OPTIONS...
+begin() { # begin NAME DEMO-OPTIONS...: starts a demo
 	run=$dir/$1 events=$dir/$1.events
 	shift
 	"$sk" demo --headless --format jsonl --time-scale 0 --silence-ms 1500 --eval-every 0 \
@@ -73,8 +73,8 @@ started=()
 grep -q "the checkpoint of it3 is unusable" "$log" || die "no file was missed"
 grep -q "S2 is lost: no copy, no checkpoint" "$log" || die "no report of the loss"
 check_verify "$run" 4
-# n$keeper, which held the copy of S2, was killed too. If it was the only replica of its own stage, and n$node held the
-# copy of that stage, that stage is lost as well.
+# n$keeper, which held the copy of S2, was killed too. Its own stage is lost as well if n$keeper was the only replica
+# and n$node held the copy of that stage.
 lost=$(grep -c "is lost: no copy, no checkpoint" "$log")
 [ "$(field averaged <"$dir/verify.json")" = "$lost" ] || die "not as many stages were made of their neighbours as were lost: $lost"
 [ "$(field committed <"$dir/verify.json")" = 14 ] || die "$(field committed <"$dir/verify.json") commits"

@@ -7,7 +7,7 @@ model=$bin/skippipe-model
 yes 'low lower lowest' | head -n 600 >"$dir/text"
 "$model" train --set dim=24 --set n_layers=6 --set sequence=32 --corpus "$dir/text" --iterations 30 --microbatches 2 \
 	--out "$dir/model" >/dev/null || die "train"
-choices() { # choices FILE OPTION...
+choices() { # choices FILE OPTION...: answers the questions of the file
 	"$model" eval "$dir/model" --choices "$dir/$1" "${@:2}" 2>"$dir/eval.err" || die "eval $*: $(cat "$dir/eval.err")"
 }
 losses() { sed -n 's/.*"event":"choice".*"losses":\[\([^]]*\)\].*/\1/p'; } # prints the losses of each question
@@ -46,7 +46,8 @@ choices ten.jsonl --omit-fraction 0.4 --always 0,5 --format jsonl --seed 2 | cmp
 choices ten.jsonl --table --format jsonl | grep '"omitted":"all after stage 1"' >"$dir/after"
 choices ten.jsonl --exit-after 1 --format jsonl | sed 's/"as asked"/"all after stage 1"/' | cmp - "$dir/after" || die "--table differs from --exit-after"
 
-# ---- a context that is too long: a sequence of 32 tokens has room for 33 - 11 of the 40 tokens before the choice
+# ---- a context that is too long. A sequence of 32 tokens and their targets has 33 tokens. The choice takes 11, so 22
+# of the context's 40 tokens fit.
 context=$(head -c 40 "$dir/text" | tr '\n' ' ' | sed 's/ *$//')
 echo '{"context": "'"$context"'", "choices": [" lowest low", "x"], "answer": 0}' >"$dir/long.jsonl"
 echo '{"context": "'"${context: -22}"'", "choices": [" lowest low", "x"], "answer": 0}' >"$dir/short.jsonl"

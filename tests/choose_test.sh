@@ -15,7 +15,7 @@ for i in 0 1 2 3 4 5; do
 		die "agent $i is not admitted"
 done
 
-# begin NAME CONTROLLER-OPTIONS...
+# begin NAME CONTROLLER-OPTIONS...: starts a controller
 begin() {
 	local name=$1
 	run=$dir/$name events=$dir/$name.events err=$dir/$name.err
@@ -28,7 +28,7 @@ begin() {
 	for _ in $(seq 100); do [ -S "$dir/c" ] && break; sleep 0.1; done
 }
 
-# agent N OPTIONS...
+# agent N OPTIONS...: starts an agent
 agent() {
 	local i=$1
 	shift
@@ -38,7 +38,7 @@ agent() {
 	started+=($!)
 }
 
-ended() { # ended STATUS
+ended() { # ended STATUS: waits for all processes, and checks the controller's exit status
 	local status=0
 	wait $controller || status=$?
 	for i in "${agents[@]}"; do wait "$i"; done

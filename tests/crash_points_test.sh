@@ -10,8 +10,8 @@
 #     controller             the supervisor starts it again, the run ends, and verify agrees; this also holds when it
 #                            changes the stages of the run
 #
-# Every second killed process also loses all changes that were not synced, as in a power loss. With `lost` every process
-# does, with `kept` none.
+# Every second killed process also loses all changes that were not synced, as in a power loss. With `lost` every killed
+# process loses these changes, with `kept` no process does.
 #
 # POINTS steps of a long list are used, spread evenly (default 6). `all` uses every step of the controller, and the
 # first, middle and last step on every file of train and export.
@@ -195,14 +195,14 @@ echo "keys, checkpoints, exports: $died of $tried killed"
 
 # ---- the controller
 run=$work/run
-demo() { # demo K [OPTION...]
+demo() { # demo K [OPTION...]: runs a demo whose controller is killed at step K
 	local k=$1
 	shift
 	crash_at "$k" skippipe-controller "$sk" demo --headless --format jsonl --agents 4 --stages 2,2 --skip 0 \
 		--iterations 3 --microbatches 2 --time-scale 0 --eval-every 2 --eval-batches 1 --budget 0.05 \
 		--silence-ms 3000 --gather-s 60 --run-dir "$run" "$@"
 }
-kill_at() { # kill_at K CUTS [OPTION...]
+kill_at() { # kill_at K CUTS [OPTION...]: runs a demo, and checks that it was resumed and has CUTS changes of stages
 	local k=$1 cuts=$2
 	shift 2
 	rm -rf "$work"; mkdir "$work"

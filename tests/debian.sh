@@ -42,8 +42,8 @@ apart() {
 }
 
 make_debian() {
-	# An older debootstrap does not know newer Debian suites. Their scripts are equal, so one script makes all
-	# suites.
+	# An older debootstrap does not know newer Debian suites. The scripts of all suites are equal, so one script
+	# makes them all.
 	apart debootstrap --force-check-gpg --variant=minbase --include="${3:-}" --components="${4:-main}" "$1" "$2" \
 		"$debian_mirror" "$([ -e "/usr/share/debootstrap/scripts/$1" ] || echo sid)" >"$dir/debootstrap.err" 2>&1 ||
 		die "debootstrap cannot make $1"

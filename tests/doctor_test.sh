@@ -18,7 +18,7 @@ for f in json.load(open(sys.argv[1]))["findings"]:
     if f["check"] == sys.argv[2]:
         print(f["level"], f["found"], "|", f["remedy"])' "$dir/json" "$check"
 }
-has() { # has WORDS CHECK COMMAND...
+has() { # has WORDS CHECK COMMAND...: fails unless the findings of the check contain the words
 	local words=$1
 	shift
 	examine "$@" >"$dir/found"
@@ -30,7 +30,7 @@ hasnt() {
 	examine "$@" >"$dir/found"
 	[ -s "$dir/json" ] && ! grep -qE "$words" "$dir/found" || { cat "$dir/found"; die "\"$words\" from: $*"; }
 }
-limited() { # limited ULIMIT-OPTIONS COMMAND...
+limited() { # limited ULIMIT-OPTIONS COMMAND...: runs a command with a limit
 	local limit=$1
 	shift
 	(ulimit $limit && exec "$@")

@@ -10,10 +10,10 @@ terminal drain
 sk=$bin/skippipe
 six_keys
 
-said() { # said EVENTS NODE STATE
+said() { # said EVENTS NODE STATE: succeeds if the events report this state of the node
 	grep -q "\"event\":\"node\",\"node\":$2,.*\"state\":\"$3\"" "$1"
 }
-ended() { # ended AGENT SECONDS: the agent ends with status 0
+ended() { # ended AGENT SECONDS: waits until the agent ends, and checks that its exit status is 0
 	for _ in $(seq $(($2 * 10))); do kill -0 "${agents[$1]}" 2>/dev/null || break; sleep 0.1; done
 	kill -0 "${agents[$1]}" 2>/dev/null && die "agent $1 does not end: $(tail -n 3 "$dir/agent$1.err")"
 	wait "${agents[$1]}" || die "agent $1: exit status $?"

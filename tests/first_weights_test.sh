@@ -10,7 +10,7 @@ for i in $(seq 0 3); do
 	"$sk" admit "$dir/admitted" "$(cat "$dir/agent$i.pub")" --role agent --name "agent$i" >/dev/null || die "admit"
 done
 
-begin() { # begin RUN OPTION...
+begin() { # begin RUN OPTION...: starts the controller and the agents
 	local run=$1 i
 	shift
 	: >"$dir/events"
@@ -26,7 +26,7 @@ begin() { # begin RUN OPTION...
 		started+=($!)
 	done
 }
-end_all() { # end_all SIGNAL
+end_all() { # end_all SIGNAL: ends all processes by this signal
 	local pid
 	kill "-$1" "$controller" "${agents[@]}" || die "a process ended too early"
 	for pid in "$controller" "${agents[@]}"; do wait "$pid" 2>/dev/null; done

@@ -50,7 +50,7 @@ in_net $router sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward' || skip "no right t
 ip -n "$bed_tag$router" link add inner type bridge && ip -n "$bed_tag$router" addr add 10.9.0.1/24 dev inner &&
 	ip -n "$bed_tag$router" link set inner up || skip "no right to make a bridge"
 out=$(outside $router)
-behind() { # behind NAME N SSH-PORT AGENT-PORT: a namespace with address 10.9.0.N
+behind() { # behind NAME N SSH-PORT AGENT-PORT: makes a namespace with address 10.9.0.N
 	local net=$bed_tag$1
 	ip netns add "$net" || skip "no right to make a network namespace"
 	undo+=("ip netns del $net")
@@ -107,12 +107,12 @@ awk -v begin="$begin" -v end="$(date +%s.%N)" 'BEGIN { printf "%5.1f s  the firs
 node_of() { sed -n "s/^$1 .* joined as n\([0-5]\).*/\1/p" "$dir/up.out" | tail -n 1; }
 node_events() { grep '"event":"node"' "$log" | grep "\"node\":$1,"; }
 state_of() { node_events "$1" | tail -n 1 | field state | tr -d '"'; }
-until_state() { # until_state NAME STATE SECONDS
+until_state() { # until_state NAME STATE SECONDS: waits until the machine's node is in this state
 	local i
 	for i in $(seq $(($3 * 10))); do [ "$(state_of "$(node_of "$1")")" = "$2" ] && return; sleep 0.1; done
 	die "$1 is $(state_of "$(node_of "$1")"), and not $2, after $3 s"
 }
-more() { # more ITERATIONS
+more() { # more ITERATIONS: waits for this number of further iterations
 	wait_for "$log" $(($(count "$log" iteration) + $1)) "$controller" 120
 }
 

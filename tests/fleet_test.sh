@@ -39,7 +39,7 @@ machine m5 4 22
 	printf 'Host m5\n\tConnectTimeout 2\n'
 	machines_ssh
 } >"$dir/home/hub/.ssh/config"
-# The remains of an interrupted copy, and another build of this version.
+# m3 has the remains of an interrupted copy, and m4 has another build of this version.
 version=$(cat VERSION)
 mkdir -p "$dir/home/m3/.skippipe/.part-$version-agent-m3/skippipe-$version/bin" "$dir/home/m4/.skippipe/$version/bin"
 printf '#!/bin/sh\necho "skippipe %s"\n' "$version" >"$dir/home/m4/.skippipe/$version/bin/skippipe"

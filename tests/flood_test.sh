@@ -19,7 +19,7 @@ started+=($controller)
 wait_text "$dir/controller.err" 'listening at' $controller 30
 address=$(sed -n 's,.*listening at \(tcp://[^ ]*\).*,\1,p' "$dir/controller.err")
 token() { "$sk" invite --address "$address" "$@" 2>>"$dir/invite.err" || die "invite $*"; }
-agent() { # agent NAME TOKEN
+agent() { # agent NAME TOKEN: starts an agent, and waits until its key is admitted
 	"$sk" agent --join "$2" --key "$dir/$1.key" --name "$1" --listen tcp://127.0.0.1:0 >"$dir/$1.out" 2>"$dir/$1.err" &
 	started+=($!)
 	wait_text "$list" " agent $1\$" $! 30
@@ -29,8 +29,8 @@ agent one "$used"
 false=$(XDG_STATE_HOME=$dir/elsewhere "$sk" invite --key "$dir/state/skippipe/controller.key" --address "$address" 2>/dev/null)
 
 spent_us() { cat /proc/$controller/task/*/schedstat | awk '{ n += $1 } END { printf "%d\n", n / 1000 }'; }
-# flood KIND TOKEN NAME: sets `answered` to the number of attempts that got an answer, `sessions` to those with a
-# session
+# flood KIND TOKEN NAME: sets `answered` to the number of attempts that got an answer, and `sessions` to the number of
+# attempts that got a session
 flood() {
 	local before refused taken_us
 	before=$(spent_us)

@@ -16,7 +16,7 @@ honest=6 # number of honest agents; the attacker has the next number
 seconds=4 calm=2 long=0 # seconds with and without attack
 [ "${1:-}" = --long ] && { long=1 seconds=60 calm=60; shift; }
 [ $# -gt 0 ] && modes=("$@")
-words='sent\|S[0-9]' # what follows a node's name in the journal
+words='sent\|S[0-9]' # words that follow a node's name in the journal
 most_memory_kb=65536 most_file_bytes=1048576 least_percent=90
 
 for who in controller $(seq -f agent%g 0 $honest); do
@@ -70,7 +70,7 @@ events_since() { tail -n "+$((seen + 1))" "$at/events"; }
 # Prints the memory of each process in kB, the controller first.
 resident() { local pid; for pid in $controller "${agents[@]}"; do resident_kb "$pid"; done; }
 
-attack() { # attack MODE
+attack() { # attack MODE: runs the mode's attack, and checks the run
 	local mode=$1 before n0 n1 n2 f0 f1 f2 grown i why
 	begin "$mode"
 	wait_for "$at/events" 6 $controller 120 # after the first validation

@@ -33,7 +33,7 @@ awk '
 	length(line) > 100 { printf "%s:%d: %d columns of prose\n", FILENAME, FNR, length(line) }
 ' $documents >>"$broken"
 
-words() { # words FILE MOST
+words() { # words FILE MOST: fails if the document has MOST words or more
 	n=$(wc -w <"$1")
 	echo "$1: $n words (fewer than $2)"
 	[ "$n" -lt "$2" ] || echo "$1: $n words, of fewer than $2" >>"$broken"
@@ -210,8 +210,8 @@ echo "$files" | xargs awk '
 	}
 '
 
-# A reader may reach a comment by a search and not see the line above it. So a comment must not begin with a word for
-# that line.
+# A reader may reach a comment by a search and not see the line above it. Therefore a comment must not begin with a word
+# that refers to that line.
 echo "$files" | xargs grep -nE '^[[:space:]]*/\* (It|Its|So|The same|They|And|Or|But|Else|Those)[ ,]' |
 	sed 's|$|: the subject is in another line|' >>"$broken"
 

@@ -17,7 +17,7 @@ start() { # start OPTION...: starts the controller
 	started+=($!)
 }
 address=ipc://$dir/c
-admitted() { grep -cE "^[0-9a-f]{64} $1 " "$list"; } # admitted ROLE
+admitted() { grep -cE "^[0-9a-f]{64} $1 " "$list"; } # admitted ROLE: prints the number of admitted keys with this role
 token() { "$sk" invite --address "$address" "$@" 2>>"$dir/invite.err" || die "invite $*"; }
 as=() # words in front of the agent's command line, such as unshare
 agent() { # agent NAME OPTION...: starts an agent with a key of its own
@@ -56,7 +56,7 @@ done
 grep -rlF "${three#*_}" "$dir" | grep -v "^$dir/token\$" && die "a file contains the token"
 
 # ---- refusals, with the reason at both ends
-refused() { # refused WORDS TOKEN [OPTION...]
+refused() { # refused WORDS TOKEN [OPTION...]: an agent with this token must be refused with these words
 	expect 3 "$1" timeout 30 "$sk" agent --join "$2" --key "$dir/other.key" --listen tcp://127.0.0.1:0 "${@:3}"
 	[ -z "${journal:-}" ] || grep -q "refused: $journal" "$dir/controller.err" || die "the journal does not say: $journal"
 }

@@ -9,19 +9,19 @@ need skippipe-verify unshare
 [ -e /proc/net/if_inet6 ] || skip "no IPv6"
 machines_begin 4
 six() { if [ "$1" = controller ]; then echo fd00:78::1; else echo "fd00:78::$(($1 + 10))"; fi; }
-only_six() { # only_six N DEVICE
+only_six() { # only_six N DEVICE: removes the machine's IPv4 address and adds an IPv6 address
 	ip -n "$(namespace "$1")" -4 addr flush dev "$2"
 	ip -n "$(namespace "$1")" addr add "$(six "$1")/64" dev "$2" nodad || skip "no right to add an IPv6 address"
 }
 only_six controller switch
 for i in 0 1 2 3; do only_six $i eth0; done
-link_local() { # link_local N DEVICE
+link_local() { # link_local N DEVICE: prints the device's link-local address
 	ip -n "$(namespace "$1")" -6 addr show dev "$2" scope link | sed -n 's/.*inet6 \([^/]*\).*/\1/p' | head -n 1
 }
 names() { # names M2-ADDRESS: rewrites the hosts file that all machines see
 	printf '%s\n' "::1 localhost" "fd00:78::99 boss" "$(six controller) boss" "$1 m2" >"$dir/hosts"
 }
-agent() { # agent N OPTION...
+agent() { # agent N OPTION...: starts the agent of machine N
 	machines_named "$1" "$bin/skippipe" agent --controller-key "$dir/controller.pub" --key "$dir/agent$1.key" --node "$1" "${@:2}" \
 		>"$dir/agent$1.out" 2>"$dir/agent$1.err"
 	agent_pids[$1]=$named_pid

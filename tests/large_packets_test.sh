@@ -1,9 +1,10 @@
 #!/bin/bash
 # A link passes small packets and loses large ones. Tunnels with a smaller MTU do this if ICMP messages are lost. Six
 # machines are network namespaces on one switch. For one direction of one pair, the receiver drops packets of 1,200
-# bytes and more. There are three cases: the pair loses packets before the links are measured, its nodes are in two
-# stages that follow each other in a path, or they are replicas of one stage. The run continues without the link, and
-# the journal names the cause. When large packets pass again, the run uses the link again. verify checks each case.
+# bytes and more. There are three cases. In the first, the pair loses packets before the links are measured. In the
+# second, its nodes are in two stages that follow each other in a path. In the third, its nodes are replicas of one
+# stage. The run continues without the link, and the journal names the cause. When large packets pass again, the run
+# uses the link again. verify checks each case.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/switch.sh
 need skippipe-verify iptables sqlite3
@@ -19,7 +20,7 @@ names_the_cause() { # this takes some seconds after the cut, because the cause i
 		sleep 0.2
 	done
 }
-wait_event() { # wait_event WORDS
+wait_event() { # wait_event WORDS: waits until an event contains the words
 	local end=$((SECONDS + 90))
 	until grep -q "$1" "$dir/events"; do [ $SECONDS -lt $end ] || die "no event with: $1"; sleep 0.1; done
 }

@@ -24,7 +24,7 @@ trap finish EXIT
 trap 'exit 143' TERM INT HUP
 
 skip() { echo "$*"; exit 77; }
-need() { # need PROGRAM...
+need() { # need PROGRAM...: skips the test if a program is missing
 	local p
 	for p in "$@"; do
 		[ -x "$bin/$p" ] || command -v "$p" >/dev/null 2>&1 || skip "$p is not there"

@@ -18,11 +18,11 @@
 [ $# -gt 0 ] || set -- trixie bookworm
 iterations=5
 
-take_commit() { # take_commit ROOT
+take_commit() { # take_commit ROOT: clones the last commit into a system
 	git clone -q --bare --depth 1 "file://$PWD" "$1/skippipe.git" || die "the commit cannot be cloned"
 }
 
-check_system() { # check_system SUITE
+check_system() { # check_system SUITE: makes a system, runs the demo there and verifies it
 	local root=$dir/$1 events=$dir/events start=$SECONDS made commits
 	make_debian "$1" "$root" git,make
 	made=$SECONDS
@@ -39,7 +39,7 @@ check_system() { # check_system SUITE
 }
 
 # check_cuda SUITE: builds with the CUDA of the suite, first the check and then all programs
-check_cuda() { # check_cuda SUITE
+check_cuda() {
 	local root=$dir/$1-cuda start=$SECONDS made code
 	make_debian "$1" "$root" git,make main,contrib,non-free
 	inside "$root" 'export DEBIAN_FRONTEND=noninteractive

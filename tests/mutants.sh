@@ -1,10 +1,9 @@
 #!/bin/bash
 # Makes small changes to the code, one at a time, and checks that a test fails with each of them.
 #
-#   tests/mutants.sh [--count N] [--seed N] [--jobs N] [--again] [--unit] [--list] [FOLDER
-# FILE...]
+#   tests/mutants.sh [--count N] [--seed N] [--jobs N] [--within S] [--again] [--unit] [--list] [FOLDER|FILE...]
 #
-#   --count   number of changes, without those that leave the object file as it was  [100]
+#   --count   number of changes that give another object file           [100]
 #   --seed    selects the changes                                       [1]
 #   --jobs    number of parallel jobs                                   [2]
 #   --within  skips tests that compute for more seconds                 [1000]
@@ -12,17 +11,15 @@
 #   --unit    only runs unit tests, without simulated runs and clusters
 #   --list    only lists the possible changes (tests/mutants.awk)
 #
-# Without files, the script changes those that decide about iterations, sums, copies, tensors and messages. It works in
-# build-mutants, a copy of the tree that is built once and kept. A change that does not compile, or gives the same
-# object file, does not count.
-#
+# Without files, the script changes the files that decide about iterations, sums, copies, tensors and messages. It works
+# in build-mutants, a copy of the tree that is built once and kept. A change that does not compile does not count.
 # For each change, tests run in this order: the unit tests of the changed file; the other unit tests of its folder and
 # of the folders that link it, the fastest first; a small cluster with faults, and verify. For the agent and the
 # controller, simulated runs come before the unit tests that compute longer than ten seconds.
 #
 # The first test that fails has caught the change. It must fail twice, because a test can fail on a busy machine. A test
 # also catches a change if it computes five times its usual time and for ten seconds, or takes twenty times its usual
-# time and five minutes. The script prints a line for each change, and at the end all changes that no test has caught
+# time and five minutes. The script prints a line for each change, and at the end the changes that no test has caught
 # (survivors). If possible, tests have a /tmp of their own in memory.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -126,7 +123,7 @@ make_job() { # make_job: makes the programs of a job, as links to the built ones
 	mkdir -p "$1/bin"
 	cp -l build/bin/* "$1/bin"
 }
-measure() { # measure TEST
+measure() { # measure TEST: writes the test's CPU time and duration to took/TEST
 	local job=$work/jobs/measure.$$.$BASHPID before after from
 	from=$(date +%s%N)
 	make_job "$job"
@@ -182,7 +179,7 @@ catches() {
 	done
 	fails "$job" 120 900 tests/small_cluster.sh && echo tests/small_cluster.sh
 }
-link_test() { # link_test JOB FILE TEST
+link_test() { # link_test JOB FILE TEST: links the test, or the simulated run, with the changed object
 	if [ "$3" = "$sim" ]; then link_sim "$1" "$2"; else link "$1" "how/${3//\//:}" "$1/test"; fi
 }
 link() { # link JOB COMMAND TO: links the changed object before the archives, so that it replaces the object there
@@ -196,7 +193,7 @@ link_sim() { # link_sim JOB FILE: links the simulated run. The agent is one obje
 	[[ $2 == agent/* ]] || command=$(echo "$command" | sed "s| -o $1/test | -o $1/test $1/changed.o |")
 	eval "$command" >"$1/log" 2>&1
 }
-link_program() { # link_program JOB FOLDER
+link_program() { # link_program JOB FOLDER: links the folder's program with the changed object
 	local program
 	[ -s "how/program:$2" ] || return 0
 	program=$(sed 's/.* -o \([^ ]*\) .*/\1/' "how/program:$2")

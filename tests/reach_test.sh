@@ -60,7 +60,7 @@ net hub "$sk" controller --run-dir "$dir/run" --listen tcp://0.0.0.0:7700 --meas
 	--format jsonl >"$dir/events" 2>"$dir/controller.err" &
 controller=$!
 started+=($controller)
-agent() { # agent NAME PLACE [OPTION...]
+agent() { # agent NAME PLACE [OPTION...]: starts an agent with the token
 	SKIPPIPE_JOIN=$token net "$1" "$sk" agent --name "$1" --place "$2" --key "$dir/$1.key" "${@:3}" \
 		>"$dir/$1.out" 2>"$dir/$1.err" &
 	started+=($!)

@@ -1,9 +1,10 @@
 #!/bin/bash
-# Trains the 124m preset with five agents, one a stage. The model is cut into 2 stages and back into 5 while they train.
-# With one microbatch an iteration each gradient has one contribution, so no order of additions depends on the stages:
-# the weights are equal to the bit to those of a run that was never cut again. Both are exported, and transformers reads
-# them with the same logits. `make long` runs this. The script is skipped if torch and transformers cannot be imported
-# (SKIPPIPE_PYTHON names another interpreter), or memory is short. SKIPPIPE_PRESET names another model.
+# Trains the 124m preset with five agents, one for each stage. The model is cut into 2 stages and back into 5 during the
+# training. With one microbatch in each iteration, each gradient has one contribution, so no order of additions depends
+# on the stages. The weights are therefore equal to the bit to those of a run whose stages never change. Both are
+# exported, and transformers reads them with the same logits. `make long` runs this script. The script is skipped if
+# torch and transformers cannot be imported (SKIPPIPE_PYTHON names another interpreter), or memory is short.
+# SKIPPIPE_PRESET names another model.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model
 sk=$bin/skippipe python=${SKIPPIPE_PYTHON:-python3} preset=${SKIPPIPE_PRESET:-124m}
@@ -13,7 +14,7 @@ free_mib=$(awk '/MemAvailable/ { print int($2 / 1024) }' /proc/meminfo)
 [ "$preset" != 124m ] || [ "$free_mib" -ge 10000 ] || skip "$free_mib MiB are free, 10000 are wanted"
 head -c 200000 docs/convergence.md docs/agent.md >"$dir/text"
 
-train() { # train NAME OPTION...
+train() { # train NAME OPTION...: runs a demo, verifies it and exports the model
 	local name=$1 begin=$SECONDS
 	shift
 	"$sk" demo --headless --format jsonl --model "$preset" --batch 1 --sequence 128 --agents 5 --stages 1,1,1,1,1 \
@@ -41,7 +42,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import LlamaForCausalLM
 
-LIMIT = 1e-4  # of the largest logit, between skippipe and transformers
+LIMIT = 1e-4  # limit of a logit's error between skippipe and transformers, as a share of the largest logit
 work = sys.argv[1]
 ours = load_file(work + "/recut.logits")
 theirs = {}

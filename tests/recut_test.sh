@@ -1,9 +1,8 @@
 #!/bin/bash
-# The model of a run is divided into other stages on the way: by a command, and by --resume. Six agents have separate
-# folders, where files of former stages lie beside those of the new ones. Each change leaves the weights as they are,
-# verify recomputes the whole record and names a false entry from before a change, and the losses equal those of a run
-# without a change. If the first weights are deleted, verify begins with the files of the change. A replay shows the
-# stages of each time.
+# A command, and later --resume, divide the model of a run into other stages. Six agents have separate folders, where
+# files of former stages lie beside those of the new ones. Each change leaves the weights as they are. verify recomputes
+# the whole record, and names a false entry from before a change. The losses equal those of a run without a change. If
+# the first weights are deleted, verify begins with the files of the change. A replay shows the stages of each time.
 . "$(dirname "$0")/lib.sh"
 . tests/six_agents.sh
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model skippipe-console sqlite3
@@ -94,7 +93,7 @@ sqlite3 "$dir/false/run.db" "update counted set items = '${second%% *}${first#"$
 grep -q "^first difference: iteration $at, stage 1:" "$dir/false.out" || die "verify does not name the entry: $(cat "$dir/false.out")"
 
 # ---- the losses equal those without a change, except for the order of additions ----
-demo() { # demo NAME OPTION...
+demo() { # demo NAME OPTION...: runs a demo to its end
 	local name=$1
 	shift
 	"$sk" demo --headless --format jsonl --time-scale 0 --agents 5 --stages 1,2,2 --skip 0 --iterations 10 \

@@ -86,7 +86,8 @@ grep -q 'the cluster file has activations of 3.36e+07 bytes.* the model.s have 1
 	die "the activations of another model are not reported"
 
 # A rehearsal refuses an agent that computes, and a training refuses an agent that pretends.
-mixed() { # mixed NAME DEVICE WORDS CONTROLLER-OPTION...
+# mixed NAME DEVICE WORDS CONTROLLER-OPTION...: a controller must refuse an agent with this device in these words
+mixed() {
 	local name=$1 device=$2 words=$3 key
 	shift 3
 	"$bin/skippipe" keygen "$dir/$name.key" >/dev/null && "$bin/skippipe" keygen "$dir/$name.agent" >/dev/null || die keygen

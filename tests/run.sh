@@ -40,8 +40,8 @@ each() { # each AT_A_TIME LIMIT TEST...: runs several tests
 	wait
 }
 
-# Unit tests run three at a time, because many of them wait for events that must not happen. Those of the controller
-# wait longest and the simulation computes longest, so they run first.
+# Unit tests run three at a time, because many of them wait for events that must not happen. The controller's tests wait
+# longest and the simulation computes longest, so these run first.
 each 3 600 $(printf '%s\n' "$@" | grep -E '/(sim|controller)/') $(printf '%s\n' "$@" | grep -vE '/(sim|controller)/')
 
 # Scripts wait for processes half of the time, so three run at a time; the longest begin first. Some

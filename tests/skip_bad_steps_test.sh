@@ -1,7 +1,7 @@
 #!/bin/bash
 # A node computes numbers that are not finite. With --skip-bad-steps the controller skips the data of the iteration and
 # repeats it with the next data, before it excludes the node. The record and the checkpoints count the skipped data. A
-# controller that resumes the run continues after them, and verify recomputes the run.
+# controller that resumes the run continues after the skipped data, and verify recomputes the run.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 command -v python3 >/dev/null || { echo "no python3"; exit 77; }
@@ -31,7 +31,7 @@ skipped() {
 	END
 }
 [ "$(skipped)" = "0 0 0 2 2 2 2 2 2 2 2 2 2 2" ] || die "recorded as skipped: $(skipped)"
-# An iteration takes 12 microbatches: 2 data nodes send 6 each. 10 committed and 2 skipped iterations are 144.
+# An iteration takes 12 microbatches: 2 data nodes send 6 each. 10 committed and 2 skipped iterations take 144.
 grep -q '"position": 144,' "$run/checkpoints/00000010/manifest.json" || die "the checkpoint is at another position"
 check_verify "$run" 6
 skipped 9 >/dev/null

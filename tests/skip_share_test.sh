@@ -17,7 +17,7 @@ wait $demo || die "demo: exit status $?"
 started=()
 
 # check_share FROM TO STAGES N: in these iterations, N of the 6 microbatches of each data node visit STAGES stages
-check_share() { # check_share FROM TO STAGES N
+check_share() {
 	local bad
 	bad=$(sqlite3 "$run/run.db" "WITH r AS (SELECT iteration, shard,
 		length(stages) - length(replace(stages, ' ', '')) + 1 AS n FROM route WHERE iteration BETWEEN $1 AND $2)

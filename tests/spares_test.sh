@@ -10,7 +10,7 @@ for who in controller 0 1 2 3 4 5; do "$sk" keygen "$dir/$who.key" >"$dir/$who.p
 for i in 0 1 2 3 4 5; do
 	"$sk" admit "$dir/admitted" "$(cat "$dir/$i.pub")" --role agent --name "agent$i" >/dev/null || die admit
 done
-begin() { # begin NAME AGENTS OPTION...: the controller
+begin() { # begin NAME AGENTS OPTION...: starts the controller
 	local name=$1 agents=$2
 	shift 2
 	events=$dir/$name.events
@@ -19,14 +19,14 @@ begin() { # begin NAME AGENTS OPTION...: the controller
 	controller=$!
 	started+=($controller)
 }
-begin_again() { # begin_again NAME OPTION...: a controller that resumes the run
+begin_again() { # begin_again NAME OPTION...: starts a controller that resumes the run
 	events=$dir/$1.again.events
 	"$sk" controller --resume "$dir/$1" --listen "ipc://$dir/c" --key "$dir/controller.key" --admitted "$dir/admitted" \
 		--format jsonl "${@:2}" >"$events" 2>"$dir/controller.err" &
 	controller=$!
 	started+=($controller)
 }
-agent() { # agent N [NODE]
+agent() { # agent N [NODE]: starts agent N, which asks for this node
 	"$sk" agent --join "ipc://$dir/c" --controller-key "$dir/controller.pub" --key "$dir/$1.key" --listen "ipc://$dir/$1" \
 		${2:+--node "$2"} 2>"$dir/agent$1.err" &
 	pids[$1]=$!
@@ -38,13 +38,13 @@ node_of() { # prints the node of agent N
 state() { # state N STATE: succeeds if this is the newest state of agent N
 	grep "\"event\":\"node\".*\"name\":\"agent$1\"" "$events" | tail -n 1 | grep -q "\"state\":\"$2\""
 }
-until_state() { # until_state N STATE
+until_state() { # until_state N STATE: waits until agent N is in this state
 	local end=$((SECONDS + 60))
 	until state "$1" "$2"; do [ $SECONDS -lt $end ] || die "agent $1 is not $2"; sleep 0.1; done
 }
 newest() { grep '"event":"commit"' "$events" | field n | tail -n 1; }
 further() { wait_for "$events" $(($(newest) + $1)) $controller 60; }
-newest_plan_uses() { # newest_plan_uses NODE
+newest_plan_uses() { # newest_plan_uses NODE: succeeds if the newest plan uses the node
 	grep '"event":"plan"' "$events" | tail -n 1 | sed 's/.*"assignment":\(\[\[.*\]\]\),"path_length".*/\1/' |
 		grep -qE "[][,]$1[],]"
 }
@@ -75,13 +75,13 @@ wait "${pids[@]}"
 
 # The node of S0 needs forty times as long as the others, and it is alone, so its microbatches never meet in S1 and S2.
 # Further nodes of S1 and S2 therefore do not shorten an iteration.
-square() { # square DIAGONAL OTHER: a matrix for five nodes
+square() { # square DIAGONAL OTHER: prints a 5 x 5 matrix
 	local i k
 	for i in 0 1 2 3 4; do
 		for k in 0 1 2 3 4; do [ $i = $k ] && echo "$1" || echo "$2"; done | paste -sd,
 	done | sed 's/.*/[&]/' | paste -sd,
 }
-node_json() { # node_json ID STAGE SECONDS
+node_json() { # node_json ID STAGE SECONDS: prints a node whose passes take SECONDS
 	echo "{\"id\": $1, \"stage\": $2, \"location\": \"here\", \"memory\": 4, \"loss_s\": 0.1,"
 	echo " \"forward_s\": $3, \"backward_s\": $3}"
 }

@@ -1,8 +1,9 @@
 #!/bin/bash
 # --checkpoint-to names a command of the operator that stores checkpoints elsewhere. At first the command fails; the
 # journal reports this, and training continues. Later the store has every complete checkpoint, with the manifest stored
-# after the stages. Export collects the checkpoint of a live run from its agents, that of an ended run from the agents'
-# folders, and either from the store. A run whose agents have lost their disks resumes from the store.
+# after the stages. Export collects a live run's checkpoint from its agents, and an ended run's checkpoint from the
+# agents' folders. It also collects both checkpoints from the store. A run whose agents have lost their disks resumes
+# from the store.
 . "$(dirname "$0")/lib.sh"
 . tests/six_agents.sh
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Strangers without a key connect, send the first bytes of a connection, and stay connected. They are more than the
-# controller may have open files. Commits continue, the controller makes a plan without an agent that is killed
+# Strangers without a key connect, send the first bytes of a connection, and stay connected. There are more strangers
+# than files that the controller may open. Commits continue, the controller makes a plan without an agent that is killed
 # meanwhile, and a new agent becomes a node.
 #
 #     tests/strangers_test.sh [--long]
@@ -28,7 +28,7 @@ for _ in $(seq 100); do grep -qs 'listening at' "$dir/controller.err" && break; 
 address=$(sed -n 's,.*listening at \(tcp://[^ ]*\).*,\1,p' "$dir/controller.err")
 [ -n "$address" ] || die "the controller does not say where it listens"
 agents=()
-join() { # join N
+join() { # join N: starts the agent of node N
 	"$sk" agent --join "$address" --controller-key "$(cat "$dir/controller.pub")" --key "$dir/agent$1.key" \
 		--node "$1" --listen tcp://127.0.0.1:0 >"$dir/agent$1.out" 2>>"$dir/agent$1.err" &
 	agents[$1]=$!

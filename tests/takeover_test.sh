@@ -1,7 +1,7 @@
 #!/bin/bash
 # The controller is killed with -9 in the middle of an iteration, and its successor restarts the iteration. This also
-# works if an agent died just before, if an agent dies while no controller runs, if an agent that was declared dead
-# wakes up meanwhile, and if an agent sends nonsense.
+# works if an agent died just before, or if an agent dies while no controller runs. It also works if an agent that was
+# declared dead wakes up meanwhile, and if an agent sends nonsense.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run

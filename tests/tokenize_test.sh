@@ -98,7 +98,7 @@ expect 1 'text.gz: is compressed with gzip: unpack' "$model" tokenize --out "$di
 expect 1 'text.gz: is compressed with gzip: unpack' "$model" train --corpus "$dir/text.gz"
 cp "$dir/text.gz" "$dir/packed.jsonl"
 expect 1 'packed.jsonl: is compressed with gzip' "$model" tokenize --out "$dir/d.bin" --corpus "$dir/packed.jsonl"
-# Git leaves a pointer where a large file was not fetched. The pointer would be a text.
+# Git leaves a small pointer where a large file was not fetched. Without a check, the pointer would be read as a text.
 for name in pointer.txt pointer.jsonl pointer.bin pointer.json pointer.model; do
 	printf 'version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 1\n' >"$dir/$name"
 done

@@ -1,12 +1,12 @@
 #!/bin/bash
 # The wide-area test bed has the properties that its description gives. The kernels at both ends see its delays,
-# bandwidths, losses and cuts in each direction, and its changes. Where a busy machine can add time, limits are wide;
-# where no packet can be faster than the network, they are exact.
+# bandwidths, losses and cuts in each direction, and its changes. A limit is wide where a busy machine can add time, and
+# exact where only a packet faster than the network could exceed it.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/bed.sh
 need skippipe skippipe-plan ip awk
 
-within() { # within WHAT VALUE LEAST MOST
+within() { # within WHAT VALUE LEAST MOST: fails if the value is out of this range
 	awk -v v="$2" -v l="$3" -v m="$4" 'BEGIN { exit !(v != "" && v >= l && v <= m) }' || die "$1: $2, expected $3 to $4"
 	echo "$1: $2 ($3 to $4)"
 }
@@ -32,7 +32,7 @@ transfer() { # transfer FROM TO BYTES: sets $mbs, the measured bandwidth
 	[ "$(word bytes <"$dir/receive.out")" = "$3" ] || die "$3 bytes were sent, and the receiver has: $(cat "$dir/receive.out")"
 	mbs=$(word mbs <<<"$said")
 }
-stat() { # stat FROM TO COLUMN
+stat() { # stat FROM TO COLUMN: prints this number of the link's statistics
 	bed_ask stats "$1" "$2" | awk -v name="$3" 'NR == 2 { for (i = 1; i <= NF; i++) if ($i == name) at = i } NR == 3 { print $at }'
 }
 

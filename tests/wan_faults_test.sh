@@ -29,7 +29,8 @@ since() {
 	for word; do lines=$(grep -F -- "$word" <<<"$lines"); done
 	[ -z "$lines" ] || echo "$lines"
 }
-comes_since() { # comes_since SECONDS WORD...
+# comes_since SECONDS WORD...: waits for a line with all words after the mark; fails if none comes in time
+comes_since() {
 	local end=$((SECONDS + $1))
 	shift
 	until [ -n "$(since "$@")" ]; do
@@ -38,10 +39,11 @@ comes_since() { # comes_since SECONDS WORD...
 		sleep 0.05
 	done
 }
-wait_since() { comes_since "$@" || die "no line in time with: ${*:2}"; } # wait_since SECONDS WORD...
+# wait_since SECONDS WORD...: like comes_since, but ends the test if no line comes
+wait_since() { comes_since "$@" || die "no line in time with: ${*:2}"; }
 iteration() { grep '"event":"iteration"' "$events" | tail -n 1 | field n; }
-goes_on() { wait_since 120 "\"event\":\"iteration\",\"n\":$(($(iteration) + ${1:-2})),"; } # goes_on [ITERATIONS], default 2,
-# so that at least one whole iteration passes
+# goes_on [ITERATIONS]: waits for this number of iterations, by default 2, so that at least one whole iteration passes
+goes_on() { wait_since 120 "\"event\":\"iteration\",\"n\":$(($(iteration) + ${1:-2})),"; }
 stage_of() { grep "\"event\":\"node\",\"node\":$1," "$events" | tail -n 1 | field stage; }
 is_live() { grep "\"event\":\"node\",\"node\":$1," "$events" | tail -n 1 | grep -q '"state":"live"'; }
 dead_are() { # dead_are WORDS NODE...: checks that exactly these nodes were declared dead since the mark
@@ -156,7 +158,7 @@ wait_since 90 '"event":"link"' '"state":"back"'
 goes_on
 dead_are "the link $from > $to is there again"
 
-# A place vanishes for a while. It is one whose nodes every stage can spare.
+# A place vanishes for a while. Every stage can spare the nodes of this place.
 place=
 for p in $(printf '%s\n' "${bed_place[@]:0:agents}" | sort | uniq -c | sort -rn | awk '{ print $2 }'); do
 	[ "$p" != "${bed_place[bed_nodes]}" ] || continue

@@ -51,8 +51,8 @@ fi
 
 # pair_of KEY FILE: prints the first number off the diagonal of the matrix KEY
 pair_of() { sed -n 's/.*"'"$1"'":\[\[[0-9.]*,\([-+0-9.e]*\).*/\1/p' "$2"; }
-# delay WHERE OPTIONS...: prints the delay between the first two nodes in the run's folder. A controller without agents
-# writes it before it gives up.
+# delay WHERE OPTIONS...: prints the delay between the first two nodes, from the cluster file in the run's folder. A
+# controller writes this file before it gives up for lack of agents.
 delay() {
 	local to=$dir/$1
 	shift

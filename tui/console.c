@@ -67,9 +67,9 @@ static void say_plain(struct console *c, const struct msg *m)
 		print_line(c, text_mode_wall_us(c->state, m, unknown_us), line);
 }
 
-/* Handles a full history: clears it and requests a snapshot, from which a new history begins. While
- * the screen is frozen, this has to wait until the operator returns to the present. A recording
- * cannot send a snapshot; its past is lost. */
+/* Handles a full history: clears it and requests a snapshot, from which a new history begins.
+ * While the screen is frozen, drops the message, and the history is cleared when the operator
+ * returns to the present. A recording cannot send a snapshot, so its past is lost. */
 static void history_is_full(struct console *c, const struct msg *m)
 {
 	if (c->ui.clock.frozen) {
@@ -259,8 +259,8 @@ static void click_cell(struct console *c, int x, int y)
 		ui_select(&c->ui, c->state, (uint16_t)node);
 }
 
-/* Tells the operator that the end of a terminal's report is missing, so that the console may take
- * the next keys for it. Names the key to press. */
+/* Warns that the end of a terminal's report is missing, so that the console may take the next keys
+ * for a part of the report. Names the key to press. */
 static void say_unfinished(struct console *c, uint32_t key)
 {
 	char name[16];

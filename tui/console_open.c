@@ -199,7 +199,8 @@ int console_check(const struct options *o, struct error *err)
 	struct console c = { .options = *o };
 	int rc = terminal_check(err);
 
-	/* On such a terminal the console prints plain lines, so this is no error. */
+	/* If the terminal cannot place the cursor, the console prints plain lines. This is no
+	 * error. */
 	if (rc == -ENOTSUP)
 		rc = 0;
 	find_folders(&c);

@@ -17,8 +17,8 @@ struct run_reader {
 	struct other_run *to; /* receives the losses; valid only during a call */
 };
 
-/* Copies the folder's name. Of a long name it copies the end, because names of runs differ
- * there. */
+/* Copies the folder's name, or the end of a long name, because names of runs differ at their
+ * ends. */
 static void name_run(struct other_run *to, const char *folder)
 {
 	size_t n = strlen(folder), most = sizeof(to->name) - 1;

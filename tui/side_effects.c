@@ -155,8 +155,8 @@ static void close_readers(struct run_reader *readers[OTHER_RUNS])
 	}
 }
 
-/* Opens the runs that the operator wants to compare. They replace the former ones, but only if
- * every folder has a run. */
+/* Opens the runs that the operator wants to compare. These runs replace the former runs, but only
+ * if every folder has a run. */
 static void compare_runs(struct console *c)
 {
 	struct run_reader *readers[OTHER_RUNS] = { NULL };

@@ -212,8 +212,8 @@ static bool is_replaced(const struct comparison *x, size_t i)
 
 /* Repeats the restores that followed an iteration. A stage restored from a checkpoint must equal
  * the replay's stage. For a stage restored as an average of other stages, the replay computes the
- * average again. If the replay began with a checkpoint of this iteration, the checkpoint has the
- * averages already, and the last one of each stage is compared. */
+ * average again. If the replay began with a checkpoint of this iteration, the checkpoint already
+ * has the averages. Only the last average of each stage is then compared. */
 static int compare_restores(struct comparison *x, uint64_t iteration, struct error *err)
 {
 	struct compare_weights *out = &x->result->weights;
@@ -289,9 +289,10 @@ static uint64_t averaged_after(const struct comparison *x, uint64_t iteration)
 	return stages;
 }
 
-/* Loads the checkpoint with which the replay begins, if it is that of this iteration and of the
- * present part. Compares its weights with those that nodes announced, unless these are the weights
- * of former stages. A stage that was then replaced by an average is compared with its restores. */
+/* Loads the checkpoint with which the replay begins, if the checkpoint is of this iteration and
+ * of the present part. Compares its weights with those that nodes announced, unless these are the
+ * weights of former stages. A stage that was then replaced by an average is compared with its
+ * restores. */
 static int begin_later(struct comparison *x, uint64_t iteration, struct error *err)
 {
 	int rc;

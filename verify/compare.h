@@ -82,8 +82,8 @@ struct compare_result {
 	 * first weights. */
 	uint64_t began_after;
 	struct error began_late_why; /* why the weights with which the run began are missing */
-	/* Number of iterations from compare_options.from on that were not recomputed, because they
-	 * are not later than began_after. Their record was audited. */
+	/* Number of iterations, from compare_options.from to began_after, that were audited but
+	 * not recomputed. */
 	uint64_t unproved;
 	/* The first rule of audit.h that the record breaks, which ends the comparison; "": none. */
 	struct error broken_rule;

@@ -2,9 +2,8 @@
  *
  * The bits of a gradient depend on the device: on a CPU's instruction set and its matrix library,
  * or on the kind of a GPU. The agents report their device, and the record keeps it. One device of
- * this machine recomputes the whole run. Its results equal those of nodes with the same kind of
- * device bit for bit, and differ slightly from those of other nodes.
- */
+ * this machine recomputes the whole run. The results of this device equal those of nodes with the
+ * same kind of device bit for bit. They differ slightly from the results of other nodes. */
 #ifndef VERIFY_DEVICES_H
 #define VERIFY_DEVICES_H
 
@@ -33,13 +32,14 @@ struct devices {
 };
 
 /* Reads the devices of the run from the record and chooses the device that recomputes the run. If
- * `device` is NULL, it chooses, of the recorded devices that this machine has, the one with most
- * nodes, or else the CPU. Returns 0, an error of the store, an error of stage_device, or -E2BIG if
- * the run had more than DEVICES_MAX kinds of device. */
+ * `device` is NULL, chooses the recorded device with most nodes among those that this machine
+ * has. If this machine has none of the recorded devices, chooses the CPU. Returns 0, an error of
+ * the store, an error of stage_device, or -E2BIG if the run had more than DEVICES_MAX kinds of
+ * device. */
 int devices_choose(struct devices *out, struct store *s, const char *device, struct error *err);
 
-/* Returns true if the device that recomputes gives the same bits as a recorded device, or if the
- * record names no device (`recorded` is NULL or ""). */
+/* Returns true if the device that recomputes gives the same bits as the recorded device. Also
+ * returns true if `recorded` is NULL or "", because the record then names no device. */
 bool devices_match(const struct devices *d, const char *recorded);
 
 #endif

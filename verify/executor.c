@@ -1,7 +1,7 @@
 /* Computes with all stages of the model on one device and keeps the nodes' sums. A run has more
- * sums than stages, because several nodes hold each stage. The executor therefore puts a node's sum
- * into the stage's gradient buffer before a pass adds to the sum. It first saves the other node's
- * sum that was in the buffer. */
+ * sums than stages, because several nodes hold each stage. The executor therefore puts a node's
+ * sum into the stage's gradient buffer before a pass adds to the sum. Before that, the executor
+ * saves the other node's sum that was in the buffer. */
 #include "verify/executor.h"
 
 #include <errno.h>

@@ -25,7 +25,7 @@ struct executor_setup {
 	const char *device; /* device that computes (model/device_name.h) */
 };
 
-/* A pass with this number as its sum adds to no sum; it only returns a gradient. */
+/* A pass with this number as its sum only returns a gradient, and adds to no sum. */
 #define EXECUTOR_NO_SUM UINT32_MAX
 
 /* Makes an executor; the caller frees *out with executor_free. Errors are those of stage_new. */

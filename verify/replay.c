@@ -355,10 +355,11 @@ static struct chain *find_chain(const struct iteration *it, uint32_t microbatch)
 	return &it->chains[low];
 }
 
-/* Precomputes the gradients of one microbatch. The pool calls this function when all forward passes
- * are finished, no worker is busy, and no step is possible. That happens when a microbatch ran in
- * several attempts: some nodes counted its gradient in one attempt, other nodes in a later one. The
- * nodes' orders may then contradict each other within each single attempt. */
+/* Precomputes the gradients of one microbatch. The pool calls this function when all forward
+ * passes are finished, no worker is busy, and no step is possible. The workers get stuck in this
+ * way when a microbatch ran in several attempts: some nodes counted its gradient in one attempt,
+ * other nodes in a later one. The nodes' orders may then contradict each other within each single
+ * attempt. */
 static int unblock_chain(void *context, struct error *err)
 {
 	struct iteration *it = context;

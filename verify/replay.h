@@ -1,9 +1,9 @@
 /* replay.h - recomputes committed iterations from the record of a run.
  *
  * All replicas of a stage have equal weights, so the replay keeps one model. The gradient of a
- * microbatch in a stage depends on the weights, the data, the other stages of its path and the kind
- * of device (devices.h), but not on the node. The sums do depend on the nodes, because
- * floating-point addition is not associative:
+ * microbatch in a stage depends on the weights, the data, the other stages of its path and the
+ * kind of device (devices.h). It does not depend on the node. The sums do depend on the nodes,
+ * because floating-point addition is not associative:
  *
  *     a node's sum:   the gradients that the node counted, added to zero in the recorded order
  *     a stage's sum:  the nodes' sums, added element by element in ascending order of nodes; each

@@ -14,8 +14,8 @@ enum { TASK_POOL_MAX = 64 /* limit of workers */ };
 enum task_pool_answer { TASK_POOL_FOUND, TASK_POOL_NOTHING_NOW, TASK_POOL_ALL_DONE };
 
 struct task_pool_work {
-	/* Called with the lock held. Chooses the worker's next piece; the caller notes which worker
-	 * has it. */
+	/* Called with the lock held. Chooses the worker's next piece. The caller of the pool
+	 * stores which piece each worker has. */
 	enum task_pool_answer (*find)(void *context, unsigned worker);
 	/* Called without the lock. Runs the worker's piece. An error (negative errno) ends the
 	 * pool's work. */

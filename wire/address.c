@@ -1,4 +1,5 @@
-/* address.c - reads addresses, and adds and removes the zones of link-local ones (address.h). */
+/* address.c - reads addresses, and adds and removes the zones of link-local addresses
+ * (address.h). */
 #include "wire/address.h"
 
 #include <arpa/inet.h>
@@ -132,9 +133,9 @@ static bool has_link_local(const struct ifaddrs *i)
 		(i->ifa_flags & IFF_UP) != 0 && IN6_IS_ADDR_LINKLOCAL(&at->sin6_addr);
 }
 
-/* Finds the interfaces that are up and have a link-local address. If there is exactly one, writes
- * its name to `only` and returns true. Always writes the names of all of them to `choices`, for an
- * error message. */
+/* Finds the interfaces that are up and have a link-local address. If there is exactly one such
+ * interface, writes its name to `only` and returns true. Always writes the names of all such
+ * interfaces to `choices`, for an error message. */
 static bool find_interface(char only[LINK_ADDRESS_SIZE], char choices[CHOICES_SIZE])
 {
 	struct ifaddrs *list = NULL;

@@ -1,10 +1,11 @@
 /* address.h - addresses as text: tcp://HOST:PORT. HOST is a name, an IPv4 address, or an IPv6
  * address in brackets.
  *
- * A link-local IPv6 address (fe80::/10) is unique on one network only. It needs a zone, the name of
- * the interface that leads to this network: tcp://[fe80::1%eth0]:7700. Each machine has its own
- * names of interfaces, so a zone means nothing on another machine. A process announces its address
- * without the zone, and the process that dials it adds a zone of its own machine. */
+ * A link-local IPv6 address (fe80::/10) is unique on one network only. Such an address needs a
+ * zone, which is the name of the interface that leads to this network: tcp://[fe80::1%eth0]:7700.
+ * Each machine has its own names of interfaces, so a zone means nothing on another machine. A
+ * process announces its address without the zone, and the process that dials it adds a zone of
+ * its own machine. */
 #ifndef WIRE_ADDRESS_H
 #define WIRE_ADDRESS_H
 
@@ -16,7 +17,7 @@
 /* Splits tcp://HOST:PORT into host and port, and removes the brackets of the host. Returns false if
  * the address has another form, or if the port is no number up to 65535. */
 bool address_split(const char *address, char host[LINK_ADDRESS_SIZE], char port[8]);
-/* Returns true if every machine would take the address for itself: a loopback address, the address
+/* Returns true if the address means every machine that reads it: a loopback address, the address
  * of all interfaces, or localhost. Other names are not resolved, and give false. */
 bool address_is_own(const char *address);
 /* Returns true if an interface of this machine has the address. Names are not resolved, and give
@@ -30,14 +31,14 @@ void address_announced(char out[LINK_ADDRESS_SIZE], const char *address);
  * `zone`. If `zone` is "", it gets the name of the only interface that has a link-local address.
  * Any other address is copied unchanged.
  *
- * -EINVAL: not exactly one interface has a link-local address. The error lists them, and `out` is
- * an unchanged copy. */
+ * -EINVAL: not exactly one interface has a link-local address. The error lists these interfaces,
+ * and `out` is an unchanged copy. */
 int address_with_zone(char out[LINK_ADDRESS_SIZE], const char *address, const char *zone,
 	struct error *err);
 /* Turns a link-local address into a form that nanomsg, which has no zones, accepts. This function
  * writes the interface's number into bits of the address that are otherwise zero. This program's
- * own bind and connect move the number back (socket.c). Any other address is copied. -ENODEV: there
- * is no such interface; -EINVAL: the zone is missing. */
+ * own bind and connect move the number back (socket.c). Any other address is copied unchanged.
+ * -ENODEV: this machine has no such interface; -EINVAL: the zone is missing. */
 int address_for_nanomsg(char out[LINK_ADDRESS_SIZE], const char *address, struct error *err);
 
 #endif

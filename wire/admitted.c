@@ -19,8 +19,8 @@
 #define LIST_FILE_MOST ((size_t)1 << 20)
 static const char magic[] = "skippipe-admitted 1";
 
-/* Properties of a file, as stat reports them. If they are unchanged, the content counts as
- * unchanged. */
+/* Properties of a file, as stat reports them. If the properties are unchanged, the content counts
+ * as unchanged. */
 struct stamp {
 	int missing; /* errno of stat; 0: the file exists */
 	ino_t inode;
@@ -36,7 +36,7 @@ struct keys_list {
 	struct stamp read;     /* stamp of the file that was last read */
 	bool was_read;         /* the file was read at least once */
 	struct stamp reported; /* stamp of the file whose error was last reported */
-	/* The present error was reported; false again after a successful read. */
+	/* The present error of the file was reported. A successful read sets this to false. */
 	bool has_reported;
 };
 
@@ -229,8 +229,9 @@ static bool terms_equal(const struct keys_terms *a, const struct keys_terms *b)
 	       a->ends_s == b->ends_s && a->is_revoked == b->is_revoked;
 }
 
-/* Returns true if the newly read list b equals a and a has no barred key. If a has barred keys, the
- * caller must replace a by b: an operator has written the file, and this lifts the bars. */
+/* Returns true if the newly read list b equals a and a has no barred key. If a has barred keys,
+ * the caller must replace a by b, because an operator has written the file, which lifts the
+ * bars. */
 static bool same_entries(const struct keys_list *a, const struct keys_list *b)
 {
 	if (a->n != b->n)
@@ -245,8 +246,8 @@ static bool same_entries(const struct keys_list *a, const struct keys_list *b)
 }
 
 /* Reads the file. Returns 1 if the entries have changed. A file that never existed counts as an
- * empty list. A file that has disappeared is an error: a failed disk or a careless move may be the
- * cause, and must not expel all keys. */
+ * empty list. A file that has disappeared is an error, because a failed disk or a mistake may be
+ * the cause. In that case no key may be expelled. */
 static int reread_list(struct keys_list *list, struct error *err)
 {
 	struct keys_list fresh = {0};

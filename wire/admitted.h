@@ -4,7 +4,7 @@
 
 #include "wire/keys.h"
 
-/* An edit under way: its lock, and the entries as they were before the edit. */
+/* An edit that is under way. It has a lock, and a copy of the entries from before the edit. */
 struct admitted_edit {
 	int lock;                   /* descriptor; -1: the list is in memory only */
 	struct keys_entry *entries; /* (n) owned until admitted_end */
@@ -14,11 +14,11 @@ struct admitted_edit {
 /* Starts an edit: locks the list's file, and reads the file again if another process has written
  * it. */
 int admitted_begin(struct keys_list *list, struct admitted_edit *edit, struct error *err);
-/* Ends an edit. rc is the edit's own result. If it is 0, writes the list to its file. If it is
+/* Ends an edit. rc is the edit's own result. If rc is 0, writes the list to its file. If rc is
  * negative, or if writing fails, restores the old entries and returns the error. */
 int admitted_end(struct keys_list *list, struct admitted_edit *edit, int rc, struct error *err);
 
-/* Returns the entry of the key, even if the key is barred. NULL: there is none. */
+/* Returns the entry of the key, even if the key is barred. NULL: the key has no entry. */
 struct keys_entry *admitted_find(const struct keys_list *list, const struct keys_public *key);
 struct keys_entry *admitted_named(const struct keys_list *list, const char *name);
 /* Adds the entry, or replaces the entry that has its key. -EEXIST: another key has the name. */

@@ -37,7 +37,7 @@ void device_time_limit(struct device_time *t, uint64_t longest_us)
 		t->us[i] = (uint64_t)((double)t->us[i] / (double)total * (double)longest_us);
 }
 
-/* Rounds the shares down, and gives the missing percent to the shares that lost most by
+/* Rounds the shares down. Then gives the missing percent to the shares that lost most by
  * rounding. */
 bool device_time_percent(const struct device_time *t, unsigned percent[DEVICE_STATES])
 {

@@ -8,13 +8,13 @@
 enum device_state {
 	/* The device runs a task, the optimizer's step or the zeroing of gradients. */
 	DEVICE_BUSY,
-	/* A host encodes, decodes or copies a tensor, or adds sums. Also: a task could run, but its
-	 * host has not started it. The host is the node's own, or that of the node that sends the
-	 * tensor. */
+	/* This node's host, or the host of the node that sends a tensor, encodes, decodes or
+	 * copies the tensor or adds sums. Also: a task could run, but this node's host has not
+	 * started it. */
 	DEVICE_HOST,
 	DEVICE_NETWORK, /* a tensor for this node is under way */
-	/* This node waits, and no tensor is on its way: other nodes compute, the controller has not
-	 * given the next order, or all memory slots are held. */
+	/* This node waits although no tensor is on its way. Either other nodes compute, or the
+	 * controller has not given the next order, or all memory slots are held. */
 	DEVICE_OTHERS,
 	DEVICE_STATES
 };
@@ -33,8 +33,8 @@ const char *device_state_name(enum device_state state);
 uint64_t device_time_total_us(const struct device_time *t);
 /* Returns true if no time exceeds 10,000 days, so that sums cannot overflow. */
 bool device_time_is_sane(const struct device_time *t);
-/* If the times add up to more than longest_us, reduces them in proportion, so that they add up to
- * at most longest_us. device_time_is_sane must hold. */
+/* If the times add up to more than longest_us, reduces all times in proportion, so that their sum
+ * is at most longest_us. device_time_is_sane must hold. */
 void device_time_limit(struct device_time *t, uint64_t longest_us);
 /* Gives the shares in percent, rounded so that they add up to 100. Returns false and zeros if
  * nothing was measured. device_time_is_sane must hold. */

@@ -1,9 +1,10 @@
 /* faults.h - the list of the kinds of failures that can be injected.
  *
  * A new kind needs a row here, and code for its effect in the agent (agent/shared/fault.h).
- * Everything else follows from the row: limits in messages, names that are typed, stored and shown,
- * the console's list and dialog, the help of --at, refused values, and how the fault ends. New rows
- * are appended, because messages contain the numbers.
+ * Everything else follows from the row: the limits in messages, the names that are typed, stored
+ * and shown, and the console's list and dialog. The help of --at, the refused values and the end
+ * of the fault follow from the row too. New rows are appended, because messages contain the
+ * numbers.
  */
 #ifndef WIRE_FAULTS_H
 #define WIRE_FAULTS_H
@@ -34,8 +35,8 @@ struct fault_description {
 	const char *ending; /* how the fault ends; NULL: FAULT_HEALS */
 	enum fault_factor factor;
 	enum fault_target target;
-	/* The agent's process stops. If the node holds the last copy of a stage, the fault must be
-	 * forced. */
+	/* The fault stops the agent's process. If the node holds the last copy of a stage, the
+	 * operator must force the fault. */
 	bool stops_process;
 	bool for_good;      /* a fault of this kind cannot be healed */
 	bool moves_work;    /* microbatches have to be rerouted around the node */

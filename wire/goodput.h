@@ -12,8 +12,8 @@
  * spent in tasks of committed iterations. The time of an iteration is counted from the previous
  * commit to its own commit.
  *
- * microbatches: number in an iteration. unit_s: real seconds in one second of the plan. Returns 0
- * if no iteration has been committed. */
+ * microbatches: number of microbatches in an iteration. unit_s: real seconds in one second of the
+ * plan. Returns 0 if no iteration has been committed. */
 double goodput_of(const struct msg_see_iteration *iterations, size_t n, uint32_t microbatches,
 		  double unit_s);
 

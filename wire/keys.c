@@ -161,10 +161,10 @@ static int parse_key_file(const char *path, const char *text, struct keys_identi
 	return 0;
 }
 
-/* Returns true if users other than root and this process may read or change the file. An exception:
- * if root owns the file and this process is not root, the group may read it. Service managers hand
- * over secrets in this way: a systemd credential has mode 0440, and so has a Kubernetes secret with
- * fsGroup. */
+/* Returns true if users other than root and this process may read or change the file. There is an
+ * exception: if root owns the file and this process is not root, the group may read the file.
+ * Service managers hand over secrets in this way. A systemd credential has mode 0440, and so has
+ * a Kubernetes secret with fsGroup. */
 static bool is_exposed(const struct stat *st)
 {
 	const mode_t lent = st->st_uid == 0 && geteuid() != 0 ? S_IRGRP : 0;
@@ -235,8 +235,8 @@ static int write_all(int fd, const char *text, size_t size)
 }
 
 /* Gives the temporary file its final name. link() is used because rename() would replace an
- * existing key. On file systems without hard links, such as exFAT, renameat2() may do the same. If
- * two programs make the same key file at once, one succeeds and the other gets -EEXIST. */
+ * existing key. On file systems without hard links, such as exFAT, renameat2() is tried instead.
+ * If two programs make the same key file at once, one succeeds and the other gets -EEXIST. */
 static int publish_file(const char *temporary, const char *path)
 {
 	int rc = link(temporary, path) < 0 ? -errno : 0;

@@ -1,12 +1,12 @@
 /* keys.h - the identity of a process, and the list of the keys that it admits.
  *
- * An identity is an X25519 key pair. The secret half is stored in a file of mode 0600. In memory it
- * is locked, kept out of core dumps and wiped after use; it is never printed or logged. The public
- * half, 64 hex digits, identifies the process to others.
+ * An identity is an X25519 key pair. The secret half is stored in a file of mode 0600. In memory
+ * the secret half is locked, kept out of core dumps and wiped after use. The secret half is never
+ * printed or logged. The public half, 64 hex digits, identifies the process to others.
  *
- * The admitted list holds the public keys that may connect, with a role and a name for each. It may
- * be bound to a text file, which an operator edits while the program runs, by hand or with
- * `skippipe admit` and `skippipe expel`:
+ * The admitted list holds the public keys that may connect, with a role and a name for each. The
+ * list may be bound to a text file. An operator edits the file while the program runs, by hand or
+ * with `skippipe admit` and `skippipe expel`:
  *
  *     skippipe-admitted 1
  *     # key, role, name
@@ -50,13 +50,13 @@ struct keys_identity; /* opaque: a key pair */
 
 /* Makes a key pair: gives *out (keys_free). -ENOMEM: no locked memory; -EIO: no randomness. */
 int keys_generate(struct keys_identity **out, struct error *err);
-/* Makes the key pair whose secret half is a copy of the KEYS_BYTES bytes at `secret`. Errors as
- * keys_generate. */
+/* Makes the key pair whose secret half is a copy of the KEYS_BYTES bytes at `secret`. The errors
+ * are those of keys_generate. */
 int keys_from_secret(struct keys_identity **out, const uint8_t *secret, struct error *err);
-/* Loads a key pair: gives *out. -EACCES: users other than the owner may read or change the
- * file. Exception: if root owns the file, and this process is another user's, the file's group may
- * read it. -EINVAL: the file is no key file, or its two halves do not belong together. The error
- * names file and line. */
+/* Loads a key pair: gives *out. -EACCES: users other than the owner may read or change the file.
+ * There is an exception: if root owns the file and this process is another user's, the file's
+ * group may read the file. -EINVAL: the file is no key file, or its two halves do not belong
+ * together. The error names file and line. */
 int keys_load(struct keys_identity **out, const char *path, struct error *err);
 /* Saves a key pair with mode 0600. -EEXIST: the file exists; a key is never overwritten. */
 int keys_save(const struct keys_identity *id, const char *path, struct error *err);
@@ -92,7 +92,8 @@ struct keys_entry {
 	struct keys_public key;
 	enum keys_role role;
 	char name[KEYS_NAME_SIZE];
-	struct keys_terms terms; /* of an entry with role KEYS_INVITATION; otherwise zeros */
+	/* terms of an entry with role KEYS_INVITATION; zeros for other roles */
+	struct keys_terms terms;
 	bool barred; /* keys_list_bar was called for the key */
 };
 
@@ -106,10 +107,10 @@ const char *keys_list_path(const struct keys_list *list);
 /* NULL is allowed. */
 void keys_list_free(struct keys_list *list);
 
-/* Reads the file again if it has changed. The call costs one stat if the file has not changed; make
- * it a few times a second. Returns 1 if the list changed, 0 if not. On an error, also if the file
- * is gone (-ENOENT), the old list stays in force. Each error is reported once, until the file
- * changes. */
+/* Reads the file again if it has changed. Call this function a few times a second: it costs one
+ * stat if the file has not changed. Returns 1 if the list changed, 0 if not. After an error, even
+ * if the file is gone (-ENOENT), the old list stays in force. Each error is reported once, until
+ * the file changes. */
 int keys_list_refresh(struct keys_list *list, struct error *err);
 
 /* Adds an entry, or replaces the entry of this key. Several programs may edit one file. Therefore
@@ -121,9 +122,9 @@ int keys_list_admit(struct keys_list *list, const struct keys_public *key, enum 
  * entry. */
 int keys_list_expel(struct keys_list *list, const char *who, struct error *err);
 
-/* Bars a key: this process refuses it as if it were not on the list. The bar ends when another
- * process writes the list's file, even without a change. This function does not write the file, so
- * only an operator can lift the bar. */
+/* Bars a key: this process refuses the key as if it were not on the list. The bar ends when
+ * another process writes the list's file, even without a change. This function does not write the
+ * file, so only an operator can lift the bar. */
 void keys_list_bar(struct keys_list *list, const struct keys_public *key);
 /* Returns true if the key is on the list and barred. */
 bool keys_list_barred(const struct keys_list *list, const struct keys_public *key);
@@ -132,7 +133,7 @@ bool keys_list_barred(const struct keys_list *list, const struct keys_public *ke
  * the list, or is barred. */
 const struct keys_entry *keys_list_find(const struct keys_list *list,
 	const struct keys_public *key);
-/* Return the entries in the order of the file, for tests and fuzzers. */
+/* For tests and fuzzers: return the number of entries, and entry i in the order of the file. */
 size_t keys_list_count(const struct keys_list *list);
 const struct keys_entry *keys_list_at(const struct keys_list *list, size_t i);
 /* Returns a number that increases with every change of the list, so that callers can detect

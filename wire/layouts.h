@@ -1,9 +1,10 @@
-/* layouts.h - the layout of each message on the wire. msg.c reads and writes messages by it.
+/* layouts.h - the layout of each message on the wire. msg.c reads and writes messages by this
+ * layout.
  *
  * Each struct of msg.h has a table of its fields in the order on the wire (layouts.c). A struct
  * with an array also has a u32 field with the number of elements. On the wire this count precedes
- * the elements. Two arrays may share a count, as the nodes and stages of a route do: the first
- * array is of kind ARRAY, the second of kind SHARED.
+ * the elements. Two arrays may share a count, as the nodes and stages of a route do. Then the
+ * first array is of kind ARRAY, the second of kind SHARED.
  */
 #ifndef WIRE_LAYOUTS_H
 #define WIRE_LAYOUTS_H
@@ -21,8 +22,9 @@ struct field {
 	enum kind kind;
 	uint16_t offset;       /* offset of the field in its struct */
 	uint16_t count_offset; /* ARRAY, SHARED: offset of the array's u32 count */
-	/* Limit. TEXT: size of the char array; RAW: number of bytes; ARRAY: largest number of
-	 * elements; U8, U16, U32: largest value, 0: any value. */
+	/* Limit of the field. For TEXT, the size of the char array; for RAW, the number of bytes;
+	 * for ARRAY, the largest number of elements. For U8, U16 and U32, the largest value; 0:
+	 * any value. */
 	uint32_t most;
 	enum kind of; /* kind of the elements, if they are scalars */
 	/* Layout of the elements, if they are structs; NULL: they are scalars. */

@@ -1,5 +1,5 @@
 /* main.c - the program skippipe-key, which runs `skippipe keygen`, `public`, `admit`, `expel` and
- * `invite`. It makes key pairs and edits the list of the keys that may join a run. */
+ * `invite`. The program makes key pairs and edits the list of the keys that may join a run. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -85,9 +85,9 @@ static const struct options_table table_of_keys = {
 	       "one.\n",
 };
 
-/* Reads the command line of a command that takes n words. argv[0] is the command. Returns false if
- * there is nothing to run, because help was printed or the line is wrong. *status is then the exit
- * status. */
+/* Reads the command line of a command that takes n words. argv[0] is the command. Returns false
+ * if there is nothing to run, because help was printed or the line is wrong. Then sets *status to
+ * the exit status. */
 static bool read_line(struct request *r, int argc, char **argv, unsigned n, const char *words,
 		      int *status)
 {
@@ -181,8 +181,8 @@ static int command_admit(int argc, char **argv)
 	return rc < 0 ? report_error(&err) : DONE;
 }
 
-/* Warns that expelling a key does not revoke invitations: the owner of a token can be admitted
- * again, with the same key or another. */
+/* Warns that expelling a key does not revoke invitations. The owner of a token can be admitted
+ * again, with the same key or with another key. */
 static void warn_of_invitations(const struct keys_list *list)
 {
 	for (size_t i = 0; i < keys_list_count(list); i++) {

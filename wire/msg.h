@@ -1,11 +1,12 @@
 /* msg.h - all messages between the programs, and the functions that encode and decode them.
  *
  * A message is an envelope (magic, version, type, sequence) followed by the fields of its struct,
- * in the order of its table in layouts.c. Numbers have a fixed width and are little-endian. Text
- * and arrays follow their length. Decoding checks every length and limit before use. Decoding
- * accepts only bytes that encoding could have produced: no bytes after the last field (except a
- * `body`), no number out of its range, no NUL in a text. The functions are pure: they use no
- * sockets and no clock. link.h encrypts messages, post.h delivers them.
+ * in the order of the struct's table in layouts.c. Numbers have a fixed width and are
+ * little-endian. Text and arrays follow their length. Decoding checks every length and limit
+ * before use. Decoding accepts only bytes that encoding could have produced: there are no bytes
+ * after the last field (except a `body`), no number is out of its range, and no text has a NUL.
+ * The functions are pure: they use no sockets and no clock. link.h encrypts messages, post.h
+ * delivers them.
  *
  * Times are microseconds on the sender's monotonic clock unless a name says otherwise. The
  * controller translates agents' times to its own clock before it sends them to consoles.
@@ -46,8 +47,8 @@ enum msg_type {
 
 /* ---- shared pieces ---- */
 
-/* An entry of a node's priority list: the node runs waiting tasks in this order (docs/formats.md,
- * the model of execution). */
+/* An entry of a node's priority list. The node runs waiting tasks in the order of this list
+ * (docs/formats.md, the model of execution). */
 struct msg_rank {
 	uint32_t microbatch;
 	uint8_t kind; /* enum task_kind */
@@ -62,13 +63,13 @@ struct msg_task_event {
 	uint16_t blocker_node; /* always equal to `node`; no program reads it */
 	uint32_t microbatch;
 	uint32_t attempt;
-	/* WORK_WAITS, WORK_STARTS: the microbatch for which this task waited, because it was
-	 * running or held the slot; UINT32_MAX: none. */
+	/* WORK_WAITS, WORK_STARTS: the microbatch for which this task waited, because that
+	 * microbatch was running or held the slot; UINT32_MAX: none. */
 	uint32_t blocker;
 	int64_t at_us;     /* when the task began to wait, started or ended */
 	int64_t arrived_us; /* when the task's input arrived */
-	/* WORK_STARTS: time from when the task could have started until the event loop started it.
-	 * Otherwise, and with emulated times, 0. */
+	/* WORK_STARTS: time from when the task could have started until the event loop started
+	 * the task. 0 for other events, and with emulated times. */
 	uint32_t late_us;
 	float loss;         /* loss at the end of a loss task; otherwise 0 */
 	uint8_t counted;    /* WORK_ENDS: 1: this node added the task's gradient to its sum */
@@ -92,7 +93,7 @@ struct msg_hello {
 	uint8_t stage;
 	uint64_t committed;     /* number of iterations committed in the agent's weights */
 	uint64_t hash;          /* hash of the agent's weights */
-	/* Stage of the standby copy that the agent holds complete; MSG_NO_STAGE: none. */
+	/* Stage of the agent's standby copy; MSG_NO_STAGE: the agent has no complete copy. */
 	uint8_t keeps;
 	uint64_t kept;          /* number of iterations committed in the standby copy */
 	uint64_t kept_hash;     /* hash of the standby copy's weights; 0: unknown */
@@ -100,15 +101,15 @@ struct msg_hello {
 	uint64_t memory_bytes;  /* memory available to the agent's device, bytes; 0: unknown */
 	uint64_t machine_bytes; /* memory available on the agent's machine, bytes; 0: unknown */
 	uint32_t cores;         /* cores of the agent's machine */
-	/* Processor time that the agent's control groups permit, in thousandths of a processor; 0:
-	 * no less than all processors on which the agent may run */
+	/* Processor time that the agent's control groups permit, in thousandths of a processor;
+	 * 0: the control groups do not limit the agent */
 	uint32_t quota;
 	char machine[40];       /* identifies the machine until it reboots; "": unknown */
 	/* Identifies the agent's network within its machine; 0: unknown. Containers on one machine
 	 * may have networks of their own. */
 	uint64_t network;
-	/* Addresses for those nodes whose connections come from the same public address as the
-	 * agent's, separated by spaces; "": none. */
+	/* Addresses of the agent, separated by spaces, for the nodes that share the agent's
+	 * public address; "": none. */
 	char inside[256];
 	char place[32]; /* place of the machine, from the option --place; "": not given */
 	/* Identifies the GPU on which the agent computes, by its address on the machine's PCI bus;
@@ -128,13 +129,14 @@ struct msg_ready {
 	uint64_t corpus_hash;
 };
 
-/* A stuck link: tensors wait, and nothing was acknowledged for `ms`. This is longer than
- * expected_ms, which follows from the link's round trips and the bytes under way. */
+/* A stuck link: tensors wait, and nothing was acknowledged for `ms` milliseconds. This is longer
+ * than expected_ms, which follows from the link's round trips and the bytes under way. */
 struct msg_stuck {
 	uint16_t to;
 	uint32_t ms, expected_ms;
 	uint8_t small_passes; /* 1: the peer answered small messages while the link was stuck */
-	/* 1: the peer answered small messages for so long that only large messages can be lost. */
+	/* 1: the link loses only large messages, because the peer has answered small messages for
+	 * long enough. */
 	uint8_t large_lost;
 };
 
@@ -150,7 +152,8 @@ struct msg_heartbeat {
 	uint8_t slots;        /* number of microbatches that hold a slot */
 	uint8_t running;      /* 1: a task, the optimizer's step or the zeroing of gradients runs */
 	uint8_t blocked;      /* 1: tasks wait because every slot is held */
-	uint8_t drains;       /* 1: the agent is to leave as soon as its stage does not need it */
+	/* 1: the agent drains: it leaves as soon as its stage does not need it */
+	uint8_t drains;
 	uint32_t queued;      /* number of tasks that wait to run */
 	/* Number of tensors that the agent delays, or has sent without an acknowledgement yet. */
 	uint32_t in_flight;
@@ -159,11 +162,13 @@ struct msg_heartbeat {
 	/* Total time that the agent's threads have run, and total time that they have waited for a
 	 * processor; 0: unknown. */
 	uint64_t ran_us, waited_us;
-	struct gpu_figures gpu; /* figures of the device, if it is a GPU that reports any */
+	/* figures of the device, if the device is a GPU that reports figures */
+	struct gpu_figures gpu;
 	uint64_t sent_bytes, received_bytes;
-	/* Number of messages that the agent resent, and of received messages that it refused. */
+	/* Number of messages that the agent has resent, and number of received messages that it
+	 * has refused. */
 	uint64_t resent, refused;
-	/* 1 + the number of the node for whose part of a sum the agent waits; 0: none */
+	/* 1 + the number of the node from which the agent awaits a part of a sum; 0: none */
 	uint16_t awaits;
 	uint32_t n_stuck; /* number of stuck links, at most MSG_STUCK */
 	const struct msg_stuck *stuck;
@@ -193,8 +198,8 @@ struct msg_committed {
 	 * copy of its own stage. */
 	uint8_t copy;
 	/* Time that the sender's device spent in each state since the previous commit. Before the
-	 * first commit: since the first START or REROUTE that gave the node work. Zeros: not
-	 * measured. */
+	 * first commit, the time counts from the first START or REROUTE that gave the node work.
+	 * Zeros: not measured. */
 	struct device_time spent;
 };
 
@@ -259,7 +264,7 @@ struct msg_link {
 	float bandwidth_bytes_per_s;
 	float loss; /* share of the sent frames that were sent again */
 	/* Transfer time that the plan assumes for an activation; negative: the plan does not use
-	 * this link. Before the first plan: the time that the first plan will assume. */
+	 * this link. Before the first plan, this is the time that the first plan will assume. */
 	float planned_delay_s;
 	float measured_delay_s; /* measured transfer time of an activation; 0: not measured */
 	/* signal-to-noise ratio of the activations or of the gradients that arrive, whichever is
@@ -271,16 +276,16 @@ struct msg_links {
 	uint32_t n_links;
 	const struct msg_link *links;
 	uint8_t wire; /* enum tensor_format of the measured transfers */
-	/* Mean time in which this node encodes an activation, and decodes one; 0: unknown. Neither
-	 * is part of measured_delay_s. */
+	/* Mean time in which this node encodes an activation, and decodes one; 0: unknown. These
+	 * times are no part of measured_delay_s. */
 	float encode_s, decode_s;
 };
 
 /* The result of MSG_MEASURE: the figures of the link to one node. */
 struct msg_measured {
 	uint64_t id;
-	/* The node at the other end. MSG_NOBODY: all latencies were measured; MSG_LINKS reports
-	 * them. */
+	/* The node at the other end. MSG_NOBODY: the latencies of all links were measured, and
+	 * MSG_LINKS reports them. */
 	uint16_t to;
 	uint8_t reached; /* 0: the agent did not reach the node, for the reason in text */
 	float latency_s, spread_s, bandwidth_bytes_per_s; /* figures of the link, as in msg_link */
@@ -321,14 +326,14 @@ struct msg_welcome {
 	uint32_t batch, sequence;
 	uint32_t n_shards;
 	uint32_t threads;
-	/* Number of microbatches that fit into the node's memory at a time. */
+	/* Number of slots: microbatches that fit into the node's memory at a time. */
 	uint32_t slots;
 	double time_scale;       /* real seconds of one emulated second; 0: no emulation */
 	/* Emulated times of this node, in seconds, before the time scale. */
 	double forward_s, backward_s, loss_s, dispatch_overhead_s;
 	double serialise;        /* 1: a link carries one tensor at a time */
-	/* (n_nodes) Emulated transfer times of a tensor in fp32 to each node, before the time
-	 * scale: */
+	/* (n_nodes) The next three arrays have n_nodes elements: emulated transfer times of a
+	 * tensor in fp32 to each node, before the time scale. */
 	uint32_t n_delays;
 	/* An activation's transfer time in seconds; negative: there is no link. */
 	const float *delay_s;
@@ -336,8 +341,10 @@ struct msg_welcome {
 	const float *bytes_s; /* part of delay_s in which the activation occupies the link */
 	uint32_t n_syncs;
 	const float *sync_s;   /* transfer time of a stage's whole gradient, in seconds */
-	uint64_t steps_before; /* number of AdamW steps that the weights had when the run began */
-	/* 1: a token is not simply a byte, so a text file cannot be the corpus. */
+	/* number of AdamW steps that were made on the weights before the run */
+	uint64_t steps_before;
+	/* 1: the model has a tokenizer. A token is then not simply a byte, so a text file cannot
+	 * be the corpus. */
 	uint8_t has_tokenizer;
 	uint32_t n_corpus;
 	/* Paths of the corpus, each ended by NUL; none: the default corpus. */
@@ -346,7 +353,8 @@ struct msg_welcome {
 
 struct msg_refused {
 	char reason[256];
-	/* 1: refused forever: an agent that is started again with this key is refused again. */
+	/* 1: the refusal is final: an agent that is started again with this key is refused
+	 * again. */
 	uint8_t final;
 };
 
@@ -365,8 +373,8 @@ struct msg_peer {
 	/* Addresses of the node, separated by spaces. The receiver tries them in this order. */
 	char address[160];
 	uint8_t absence;   /* enum peer_absence */
-	/* 1: the node's machine is not the receiver's, or the node is in another network of this
-	 * machine. */
+	/* 1: the node is on another machine than the receiver, or in another network of the
+	 * receiver's machine. */
 	uint8_t elsewhere;
 };
 
@@ -376,20 +384,20 @@ struct msg_peers {
 };
 
 struct msg_assign {
-	uint64_t assignment; /* number of this assignment; later ones are greater */
+	uint64_t assignment; /* number of this assignment; later assignments have greater numbers */
 	uint8_t stage;
-	/* 1: the stage continues with the weights and moments of the agent's standby copy or, if
-	 * there is no copy, with those that the agent has. 0: the agent initialises them from the
-	 * seed. */
+	/* 1: the stage gets the weights and moments of the agent's standby copy. If there is no
+	 * copy, the agent keeps its present weights and moments. 0: the agent initialises weights
+	 * and moments from the seed. */
 	uint8_t fetch;
 };
 
-/* Orders a standby copy of a stage. The agent fetches it from `source` in the background, and then
- * applies every commit to it (docs/reliability.md). */
+/* Orders a standby copy of a stage. The agent fetches the stage from `source` in the background,
+ * and then applies every commit to the copy (docs/reliability.md). */
 struct msg_keep {
 	uint64_t assignment;
-	/* Stage to copy; MSG_NO_STAGE: drop the copy. An agent that loads the copy as its own stage
-	 * at that moment drops it only after MSG_READY. */
+	/* Stage to copy; MSG_NO_STAGE: drop the copy. If the agent is loading the copy as its own
+	 * stage, it drops the copy only after MSG_READY. */
 	uint8_t stage;
 	/* Node that sends the stage: a replica, or another holder of a standby copy. */
 	uint16_t source;
@@ -409,8 +417,9 @@ enum restore_kind { RESTORE_FILE, RESTORE_AVERAGE };
 /* Orders the agent to restore a stage that no process holds. The agent answers MSG_READY or
  * MSG_UNREADY.
  *
- * FILE: it loads its machine's checkpoint of `iteration`, whose file must have this hash. AVERAGE:
- * it computes a weighted average of n_from other stages of that iteration (model/average.h). */
+ * FILE: the agent loads its machine's checkpoint of `iteration`, whose file must have this hash.
+ * AVERAGE: the agent computes a weighted average of n_from other stages of that iteration
+ * (model/average.h). */
 struct msg_restore {
 	uint64_t assignment;
 	uint8_t stage;
@@ -431,8 +440,8 @@ struct msg_plan {
 	uint32_t n_routes;
 	const struct route *routes;
 	uint32_t n_ranks;
-	/* The node's tasks in the order in which the node runs them, which is that of their
-	 * predicted starts. None: the node runs its tasks in order of arrival. */
+	/* The node's tasks, in the order of their predicted starts. The node runs them in this
+	 * order. If the list is empty, the node runs its tasks in order of arrival. */
 	const struct msg_rank *ranks;
 };
 
@@ -475,9 +484,9 @@ struct msg_reduce {
 struct msg_commit {
 	uint64_t iteration;
 	uint32_t attempt; /* number of the attempt at the sum that this message commits */
-	/* Factor of the summed gradient. If `visits` is empty: 1/microbatches, times the factor of
-	 * gradient clipping. If `visits` is set: only the factor of clipping, and each stage
-	 * divides by its own visits (hyper_stage_scale). */
+	/* Factor of the summed gradient. If `visits` is empty, this is 1/microbatches times the
+	 * factor of gradient clipping. If `visits` is set, this is only the factor of clipping,
+	 * because each stage divides by its own visits (hyper_stage_scale). */
 	float scale;
 	float lr, beta1, beta2, eps, weight_decay;
 	/* A set of stages (bit s: stage s); 0: none. After the step, every stage outside the set
@@ -490,7 +499,8 @@ struct msg_commit {
 struct msg_evaluate {
 	uint64_t iteration;
 	uint32_t n_routes;
-	/* Routes of the validation. Their `wave` is the index of the validation batch. */
+	/* Routes of the validation. The field `wave` of a route is the index of the validation
+	 * batch. */
 	const struct route *routes;
 	uint8_t wire; /* enum tensor_format of the validation's ACTIVATION tensors */
 };
@@ -506,8 +516,8 @@ struct msg_fault {
 
 struct msg_ping {
 	int64_t now_us; /* time of the ping by the controller's clock */
-	/* Offset that translates the receiver's clock into the controller's: receiver's time +
-	 * offset_us. Valid if is_measured is 1. */
+	/* Offset between the clocks: the receiver's time + offset_us is the controller's time.
+	 * Valid if is_measured is 1. */
 	int64_t offset_us;
 	uint8_t is_measured;
 };
@@ -519,18 +529,18 @@ struct msg_stop {
 /* Orders the agent to measure the link to a node: first its latency, then its bandwidth.
  * MSG_NOBODY: measure the latencies of the links to all peers at the same time. */
 struct msg_measure {
-	uint64_t id; /* number of this order; later ones are greater */
+	uint64_t id; /* number of this order; later orders have greater numbers */
 	uint16_t to;
 	/* Time limit in milliseconds, which begins when the two nodes are connected. */
 	uint32_t most_ms;
 };
 
-/* Limit of the nodes in a MSG_CONNECT. An agent therefore connects in advance to no more peers than
- * this. */
+/* Limit of the nodes in a MSG_CONNECT, and therefore of the peers to which an agent connects in
+ * advance. */
 #define MSG_CONNECT_MOST 64
 
-/* Purposes of a connection: for activations and gradients; for slices of sums; for activations in
- * case the node must replace another node. */
+/* Purposes of a connection, in this order: activations and gradients; slices of sums; activations
+ * in case the node must replace another node. */
 enum connect_use { CONNECT_ACTIVATIONS, CONNECT_SUMS, CONNECT_SPARE };
 
 struct msg_connect_to {
@@ -541,7 +551,7 @@ struct msg_connect_to {
 /* Orders the agent to connect to these nodes and to send each a message, because the next plan
  * needs the connections. */
 struct msg_connect {
-	uint64_t id; /* number of this order; later ones are greater */
+	uint64_t id; /* number of this order; later orders have greater numbers */
 	uint32_t n_nodes;
 	const struct msg_connect_to *nodes;
 };
@@ -561,7 +571,8 @@ struct msg_file_ask {
 	uint64_t offset;
 };
 
-/* A part of a file, in the body. The fields that identify the file repeat those of the request. */
+/* A part of a file, in the body. The fields that identify the file have the same values as in the
+ * request. */
 struct msg_file_part {
 	uint8_t kind;
 	uint64_t iteration;
@@ -606,8 +617,9 @@ struct msg_tensor {
 	uint8_t stage;  /* PART, SUM, STATE: the stage to which the data belongs; otherwise 0 */
 	uint64_t hash;  /* STATE: hash of the body; otherwise 0 */
 	uint64_t offset;   /* PART, SUM: offset in bytes; otherwise 0 */
-	/* ACTIVATION, GRADIENT, PART, SUM: when the sender had computed the tensor, and when it had
-	 * encoded the tensor and could send it. Both are on the controller's clock; 0: unknown. */
+	/* ACTIVATION, GRADIENT, PART, SUM: when the sender had computed the tensor, and when the
+	 * sender had encoded the tensor and could send it. Both are on the controller's clock; 0:
+	 * unknown. */
 	int64_t computed_us, encoded_us;
 	uint32_t n_routes; /* number of routes: 1 for ACTIVATION and GRADIENT */
 	const struct route *routes;
@@ -689,10 +701,11 @@ struct msg_see_run {
 	double baseline_s;
 	uint32_t embedded;              /* 1: a supervisor started the agents on this machine */
 	uint8_t emulated;               /* 1: network and computing times are emulated */
-	/* Not 0: a rehearsal. Agents compute nothing, and tensors are shortened to 1 / rehearsal of
-	 * their bytes. */
+	/* If this is not 0, the run is a rehearsal: agents compute nothing, and tensors are
+	 * shortened to 1 / rehearsal of their bytes. */
 	uint32_t rehearsal;
-	/* 1: this is a replay of a recorded run; now_us of the status is its present time. */
+	/* 1: this is a replay of a recorded run. The replay's present time is now_us of the
+	 * status. */
 	uint8_t replay;
 	int64_t first_us, last_us;      /* replay: first and last time of the recorded run */
 };
@@ -706,14 +719,16 @@ struct checkpoint_failure {
 
 struct msg_see_status {
 	uint8_t phase;        /* enum run_phase */
-	/* 1: the run is paused, or will be after this iteration, by the operator's order. */
+	/* 1: by the operator's order, the run is paused, or will be paused after this
+	 * iteration. */
 	uint8_t paused;
 	uint64_t iteration;   /* number of the iteration under way */
 	uint64_t committed;
 	uint64_t epoch;
 	uint32_t alive, n_nodes;
-	/* path_length: number of stages that a microbatch with skips visits. skip_share: percent of
-	 * the microbatches that skip; 0: all of them. n_stages: number of stages. */
+	/* path_length: number of stages that a microbatch with skips visits. skip_share: percent
+	 * of the microbatches that skip stages; 0: all microbatches skip. n_stages: number of
+	 * stages. */
 	uint32_t path_length, skip_share, n_stages;
 	/* The skip schedule. skip_phase: the present phase, from 1. n_skip_phases: number of
 	 * phases; 0: no schedule. next_skip: skip ratio of the next phase (skip_share_pack).
@@ -728,7 +743,7 @@ struct msg_see_status {
 	int64_t iteration_started_us;
 	char lease[64];           /* holder of the operator's lease; "": nobody */
 	int64_t lease_us;         /* time until the lease ends */
-	/* Numbers of messages of all kinds that were refused, and that were resent. */
+	/* Number of refused messages, and number of resent messages, of all kinds together. */
 	uint64_t refused, resent;
 	/* Number of state messages that were dropped because a console was slow. */
 	uint64_t dropped;
@@ -738,8 +753,8 @@ struct msg_see_status {
 	 * In other phases 0. */
 	uint8_t steps;
 	uint8_t step; /* the present step, an enum gather_step */
-	/* Progress of the step: `part` of `parts` are done. These are agents, rounds, nodes or
-	 * stages. parts 0: unknown. */
+	/* Progress of the step: `part` of `parts` agents, rounds, nodes or stages are done. parts
+	 * 0: unknown. */
 	uint32_t part, parts;
 	float left_s; /* time until the step ends; 0: unknown */
 	uint64_t checkpoint; /* iteration of the newest complete checkpoint; 0: none */
@@ -767,7 +782,7 @@ struct msg_see_plan {
 	uint32_t collisions;
 	char algorithm[16];
 	char reason[96];      /* reason why the plan was made */
-	/* 1: the plan is not in force. It answers COMMAND_COMPARE, or is a baseline. */
+	/* 1: the plan is not in force, because it answers COMMAND_COMPARE or is a baseline. */
 	uint8_t candidate;
 	char name[32];        /* name of a plan that is not in force: "skip 3/6", "dtfm" */
 	float elapsed_s;      /* duration of the search for the plan */
@@ -783,7 +798,7 @@ struct msg_see_plan {
 
 struct msg_see_tasks {
 	uint64_t iteration;
-	uint8_t whole; /* 1: these events replace all earlier ones of this iteration */
+	uint8_t whole; /* 1: these events replace all earlier events of this iteration */
 	uint32_t n_events;
 	const struct msg_task_event *events; /* events, timed by the controller's clock */
 };
@@ -798,8 +813,8 @@ struct msg_see_iteration {
 	float sync_s, predicted_sync_s;
 	float real_s; /* real seconds from the previous commit to this commit */
 	uint32_t collisions;
-	/* Time that tasks waited in all, in plan seconds, and share of the time that nodes were
-	 * idle. */
+	/* Total time that tasks waited, in plan seconds, and share of their time in which nodes
+	 * were idle. */
 	float wait_s, idle_fraction;
 	float gradient_norm, clip, lr;
 	float tokens_per_s;                      /* tokens trained in a real second */
@@ -861,7 +876,7 @@ struct msg_see_preview {
 	uint32_t n_predictions;
 	uint32_t before_path_length, after_path_length;
 	float elapsed_s;
-	char text[192]; /* reason why there is no plan; if there is one: a warning, or "" */
+	char text[192]; /* reason why there is no plan; if there is a plan: a warning, or "" */
 };
 
 struct msg_see_reply {
@@ -904,7 +919,7 @@ const char *msg_name(enum msg_type type); /* "tensor", for example; "unknown" fo
 /* Returns the encoded size without the body; 0 if the message exceeds a limit. */
 size_t msg_size(const struct msg *m);
 /* Writes exactly msg_size bytes to out, which has room for `room` bytes. The caller appends the
- * body. Returns the size, or -EINVAL (a limit is exceeded), -ENOSPC. */
+ * body. Returns the size, or -EINVAL (a limit is exceeded), or -ENOSPC (out is too small). */
 long msg_encode(const struct msg *m, void *out, size_t room);
 /* Decodes *m from untrusted bytes. Allocates memory for arrays (msg_clear). m->body points into
  * data. Returns 0, or -EBADMSG (malformed), -EPROTONOSUPPORT (another version), -ENOMEM. After an

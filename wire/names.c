@@ -1,6 +1,5 @@
-/* names.c - the names of phases, states, notes and verbs. They are generated from the lists of
- * names.h. All programs and the record use these functions, so a thing has the same name
- * everywhere. */
+/* names.c - the names of phases, states, notes and verbs, generated from the lists of names.h.
+ * All programs and the record use these functions, so a thing has the same name everywhere. */
 #include "wire/names.h"
 
 #include <stddef.h>

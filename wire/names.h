@@ -31,9 +31,11 @@
 	X(ALERT, "alert") \
 	X(AGENT, "agent") /* a warning or error in the log of an agent */
 
+/* X(enumerator, name). The comments explain the fields of struct msg_command that a verb uses. With
+ * the text "preview", the controller only plans or describes the effect of the command. */
 #define COMMAND_VERBS(X) \
-	X(SKIP, "skip")       /* value: skip ratio; text "preview": only plan it */ \
-	X(FAIL, "fail")       /* node: the node to mark failed; text "preview": only plan it */ \
+	X(SKIP, "skip")       /* value: skip ratio; text: "preview" or "" */ \
+	X(FAIL, "fail")       /* node: the node to mark failed; text: "preview" or "" */ \
 	X(RECOVER, "recover") /* node: a failed node that may take part again */ \
 	X(INJECT, "inject")   /* injects a fault, with node, peer, factor and ttl_ms */ \
 	X(HEAL, "heal")       /* value: id of the fault to end */ \
@@ -43,7 +45,7 @@
 	X(STEP, "step")       /* runs one iteration, then pauses */ \
 	X(ARM, "arm")         /* value: length of the operator's lease, seconds; 0 ends it */ \
 	X(ACK, "acknowledge") /* value: id of the alert; 0: all alerts */ \
-	X(UNDO, "undo")       /* value: id of the command; text "preview": only describe it */ \
+	X(UNDO, "undo")       /* value: id of the command to undo; text: "preview" or "" */ \
 	X(STOP, "stop")       /* ends the run */ \
 	/* Requests a plan for comparison. value: skip ratio; node: node to exclude, -1: none; \
 	 * text: the algorithm, or a format as in "wire q6" or "sum-wire q6". The answer is an \
@@ -51,22 +53,23 @@
 	X(COMPARE, "compare") \
 	X(SEEK, "seek")         /* replay: jumps. value: time on the recorded run's clock, us */ \
 	X(SPEED, "speed")       /* replay: speed as a multiple of real time; 0 stops it */ \
-	X(WIRE, "wire")         /* value: format of activations; text "preview": only plan it */ \
-	X(SUM_WIRE, "sum-wire") /* value: format of sums; text "preview": only plan it */ \
-	/* Ends the run `value` iterations after the present one. The learning rate falls until \
-	 * then. 0: cancels this order. Text "preview": only describe it. */ \
+	X(WIRE, "wire")         /* value: new format of activations; text: "preview" or "" */ \
+	X(SUM_WIRE, "sum-wire") /* value: new format of sums; text: "preview" or "" */ \
+	/* Ends the run `value` iterations after the present iteration. The learning rate falls \
+	 * until then. If value is 0, cancels an earlier FINISH. text: "preview" or "". */ \
 	X(FINISH, "finish") \
 	X(STAGES, "stages") /* writes to the journal which stages would be chosen now */ \
 	X(HOURS, "hours")   /* writes to the journal what recipes reach in `value` hours */ \
-	X(CUT, "cut") /* text: number of layers of each stage, "0,7,5"; "": as proposed last. \
-		       * "preview" or "preview 0,7,5": only describe the change. */
+	X(CUT, "cut") /* text: number of layers of each stage, "0,7,5"; "": the numbers that were \
+		       * proposed last. Before the numbers, "preview" may stand. */
 
 /* Coarse classes of the states of a node, by its part in the run. */
 enum node_presence { NODE_NOT_THERE, NODE_COMES, NODE_TAKES_PART, NODE_LOST };
 
 /* X(enumerator, name in the record, name on consoles, short name for narrow columns, presence).
- * FAILED: the operator marked the node as failed, or the node computed numbers that are not finite.
- * DRAINING: the agent got SIGTERM and leaves soon. LEFT: the agent has left after draining. */
+ * In state FAILED, the operator has marked the node as failed, or the node has computed numbers
+ * that are not finite. In state DRAINING, the agent has got SIGTERM and leaves soon. In state
+ * LEFT, the agent has left after draining. */
 #define NODE_STATES(X) \
 	X(ABSENT, "absent", "absent", "absent", NODE_NOT_THERE) \
 	X(JOINING, "joining", "joining", "joins", NODE_COMES) \
@@ -114,8 +117,8 @@ const char *node_state_shown(unsigned state); /* name of a state on consoles, e.
 const char *node_state_brief(unsigned state); /* short name of a state on consoles, e.g. "FAIL" */
 enum node_presence node_presence(unsigned state);
 
-/* Writes why a GPU is throttled, the worst reason first: "heat, power limit"; "" if it is not
- * throttled. The reasons are bits of enum gpu_throttling. Returns out. */
+/* Writes why a GPU is throttled, the worst reason first: "heat, power limit". Writes "" if the
+ * GPU is not throttled. The reasons are bits of enum gpu_throttling. Returns out. */
 enum { GPU_THROTTLING_TEXT = 64 };
 char *gpu_throttling_text(unsigned throttling, char out[GPU_THROTTLING_TEXT]);
 int gpu_throttling_named(const char *text); /* text may be NULL */

@@ -1,5 +1,5 @@
-/* pieces.h - a message that was not joined. Its bytes lie in the buffers in which its chunks
- * arrived. */
+/* pieces.h - a message in pieces. The message was not joined, so its bytes lie in the buffers in
+ * which its chunks arrived. */
 #ifndef WIRE_PIECES_H
 #define WIRE_PIECES_H
 
@@ -14,7 +14,7 @@ struct piece {
 
 /* A whole message: n pieces in the order of its bytes. */
 struct pieces {
-	struct piece *list; /* (n); NULL: the message is in one block instead */
+	struct piece *list; /* the n pieces; NULL: the message is in one block instead */
 	uint32_t n;
 };
 

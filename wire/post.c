@@ -1,10 +1,10 @@
 /* post.c - the message endpoint of a process: its links, its poll set, the calls of its main loop.
  *
- * A post owns links (link.h): one for each address that it listens at, one for each peer that it
- * dials. Every peer has a channel (channel.h) for each class of messages. The channels decide which
- * chunk is sent next, and the post carries chunks between channels and links. Each chunk also
- * acknowledges the chunks received in its class. The post sends a separate acknowledgement when
- * nothing more waits to be received, or after ACK_FRAMES frames.
+ * A post owns links (link.h): one for each address at which the post listens, and one for each
+ * peer that the post dials. Every peer has a channel (channel.h) for each class of messages. The
+ * channels decide which chunk is sent next, and the post carries chunks between channels and
+ * links. Each chunk also acknowledges the chunks received in its class. The post sends a separate
+ * acknowledgement when nothing more waits to be received, or after ACK_FRAMES frames.
  */
 #include "wire/post.h"
 
@@ -28,10 +28,10 @@
 /* Number of timeouts in a row after which a trunk is redialed. */
 #define OVERDUE_MOST 4
 #define SEAL_THREADS_MOST 64
-/* Limit of a peer's silence while chunks are overdue, as a multiple of the time in which its answer
- * was due. */
+/* Limit of a peer's silence while chunks are overdue, as a multiple of the time after which the
+ * peer's answer was due. */
 #define SILENCE_TIMES 4
-/* Limit of frames handled in one call, so that its now_us stays nearly right. */
+/* Limit of frames handled in one call, so that the call's now_us stays nearly right. */
 #define TURNS_PER_CALL 32
 /* Limit of bytes opened and sealed in one call, so that the caller can soon serve its other
  * posts. */
@@ -407,14 +407,14 @@ static void take_from_threads(struct post *p, int64_t now_us)
 	sealers_clear(p->sealers);
 	for (uint32_t i = 0; i < p->n_lines; i++) {
 		struct line *line = p->lines[i];
-		/* If the frames that a link was opening were dropped, nothing else would resume
-		 * reading from the link. */
+		/* Resumes reading from the link here, because nothing else does so if the frames
+		 * that the link was opening were dropped. */
 		if (!link_in_transit(line->link) && line->reads_paused)
 			set_ready(p, line);
 		if (!link_in_transit(line->link))
 			continue;
-		/* link_transmit_sealed may find room in a blocked trunk, and no event then reports
-		 * the room. So this function must send the waiting chunks. */
+		/* link_transmit_sealed may find room in a blocked trunk, and no event then
+		 * reports the room. Therefore this function must send the waiting chunks. */
 		const bool blocked = is_blocked(line);
 		link_transmit_sealed(line->link);
 		post_line_changed(p, line);
@@ -495,7 +495,7 @@ static void tidy_up(struct post *p)
 }
 
 /* Gives one message. Complete messages come first, then queued events, then the frames of ready
- * lines. If there is none, sends the due acknowledgements. */
+ * lines. If there is no message, sends the due acknowledgements. */
 int post_receive(struct post *p, int64_t now_us, struct post_message *out)
 {
 	const struct link_counters *moved = &p->counters.link;
@@ -682,9 +682,9 @@ int post_forget(struct post *p, post_peer_id id)
 
 /* ---- information ---- */
 
-/* Returns since when messages have waited without any acknowledgement in their class; 0: no message
- * waits. A less urgent class may be waiting only for a more urgent class. If a more urgent class
- * waits, the less urgent class counts only if some of its chunks are under way. */
+/* Returns since when messages have waited without any acknowledgement in their class; 0: no
+ * message waits. A class may be waiting only for a more urgent class. Therefore, if a more urgent
+ * class waits, a class counts only if some of its chunks are under way. */
 static int64_t stalled_since(const struct peer *peer)
 {
 	int64_t since = 0;

@@ -1,9 +1,10 @@
 /* post.h - sends encrypted messages between processes. RELIABLE messages arrive exactly once.
  *
- * A process has one post for all its connections. The post listens at addresses, dials others, and
- * has one file descriptor to poll. Each process at the other end is a peer. Its number stays valid
- * until post_forget, and is never used again. Only one thread may use a post. A post never blocks,
- * and calls back only to release loans (post_lend). The loop of the process:
+ * A process has one post for all its connections. The post listens at addresses, dials other
+ * addresses, and has one file descriptor to poll. Each process at the other end is a peer. The
+ * number of a peer stays valid until post_forget, and is never used again. Only one thread may
+ * use a post. A post never blocks, and calls back only to release loans (post_lend). The loop of
+ * the process:
  *
  *     poll(post_fd(post), until post_deadline_us(post));
  *     post_tick(post, now);
@@ -11,10 +12,10 @@
  *         handle(&m);
  *
  * RELIABLE messages are copied, cut into chunks, and kept until the peer's process has them. The
- * peer receives each message once, whole, and in the order sent within its class. This holds across
- * lost connections and new sessions, as long as both processes live. If a new process takes the
- * place of the peer's process, the post drops the messages that it kept for the old process, and
- * counts them in a POST_LOST event. The caller then decides if the messages are still needed.
+ * peer receives each message once, whole, and in the order sent within its class. This holds
+ * across lost connections and new sessions, as long as both processes live. If a new process
+ * replaces the peer's process, the post drops the messages that it kept for the old process. A
+ * POST_LOST event has their number. The caller then decides if the messages are still needed.
  *
  * LOSSY messages (heartbeats, state streams) are sent at once or dropped, arrive at most once, and
  * overtake other messages. A LOSSY message must fit in one chunk. If there are several connections,
@@ -27,9 +28,9 @@
  * Therefore the sender of tensors dials.
  *
  * With the option `connections`, the post spreads messages to another machine over several
- * connections, so that they fill links with long round trips. Messages that can wait have no more
- * bytes under way than the link carries in a round trip (flow.h), so that urgent messages find a
- * short queue. Urgent messages have connections of their own.
+ * connections, so that they fill links with long round trips. Urgent messages must find a short
+ * queue. Therefore the messages that can wait have no more bytes under way than the link carries
+ * in a round trip (flow.h). Urgent messages have connections of their own.
  *
  * link.h and docs/security.md describe sessions, keys and the protection they give.
  */
@@ -53,7 +54,7 @@ typedef uint32_t post_peer_id; /* number of a peer, never reused; 0: nobody */
 #define POST_EPHEMERAL_ROLES \
 	(KEYS_ROLE_BIT(KEYS_CONSOLE) | KEYS_ROLE_BIT(KEYS_WATCHER) | KEYS_ROLE_BIT(KEYS_INVITATION))
 
-/* The value 0 stands for a field's default value, which the end of the field's comment gives. */
+/* In every field, 0 stands for the default value, which the field's comment gives at its end. */
 struct post_options {
 	const struct keys_identity *identity; /* borrowed until post_close; required */
 	/* Borrowed until post_close: the keys that may connect, which may be edited at any time.
@@ -73,18 +74,18 @@ struct post_options {
 	/* Limit of the bytes of all incomplete received messages together. Each peer can always use
 	 * its share (channel.h). Default 1 GiB. */
 	size_t assembling_most_bytes;
-	/* Number of connections to each dialed peer on another machine: this many for activations,
-	 * and this many for sums and weights. 1: a single connection for all messages. Default
-	 * 1. */
+	/* Number of connections to each dialed peer on another machine. The peer gets this number
+	 * of connections for activations, and again for sums and weights. 1: a single connection
+	 * for all messages. Default 1. */
 	unsigned connections;
 	/* Number of connections for activations that the post may add, for all peers together. A
 	 * peer whose activations come in bursts gets enough connections to send a burst at once.
 	 * Default 0. */
 	unsigned connections_more;
-	/* Quota of each key that connects, for all its processes together, in frames per second. A
-	 * frame above 4 KiB counts as several, and a new session counts as 50. Ten seconds of the
-	 * quota may be used at once. A key that exceeds the quota is barred (keys_list_bar).
-	 * Default: no limit. */
+	/* Quota of each key that connects, for all its processes together, in frames per second.
+	 * A frame above 4 KiB counts as several frames, and a new session counts as 50 frames.
+	 * Ten seconds of the quota may be used at once. A key that exceeds the quota is barred
+	 * (keys_list_bar). Default: no limit. */
 	double charge_per_s;
 	int64_t silence_us;           /* a peer that is silent for this long is down; default 5 s */
 	/* Age at which new keys replace a session's keys; default 1 h. */
@@ -102,13 +103,13 @@ struct post_options {
 
 /* Gives *out (post_close). -EINVAL: an option is out of range. */
 int post_open(struct post **out, const struct post_options *options, struct error *err);
-/* Closes all connections at once, even if messages are unacknowledged (post_idle tells). NULL is
+/* Closes all connections at once, even if messages are unacknowledged (see post_idle). NULL is
  * allowed. */
 void post_close(struct post *p);
 
-/* Listens at "tcp://ADDRESS:PORT" or "ipc://PATH". An IPv6 address is in brackets; port 0 chooses a
- * free port. Writes the address that others dial to bound (LINK_ADDRESS_SIZE), which may be NULL. A
- * post may listen at several addresses.
+/* Listens at "tcp://ADDRESS:PORT" or "ipc://PATH". An IPv6 address is in brackets; port 0 chooses
+ * a free port. Writes the address that other processes dial to `bound` (LINK_ADDRESS_SIZE bytes),
+ * which may be NULL. A post may listen at several addresses.
  *
  * If a killed process has left its socket at PATH, replaces the socket. -EEXIST: another kind of
  * file is at PATH, and stays. -EADDRINUSE, -EADDRNOTAVAIL, -EINVAL. */
@@ -124,22 +125,22 @@ int post_dial(struct post *p, const char *address, const struct keys_public *key
 /* Returns the only descriptor that the caller must poll, for POLLIN. The caller never reads from
  * it. */
 int post_fd(const struct post *p);
-/* Returns the threads' descriptor, which is readable when threads have sealed or opened frames; -1:
- * there are no threads. post_fd covers this descriptor too. A caller that cannot receive messages
- * now may poll this one alone, and call post_tick. */
+/* Returns the threads' descriptor, which is readable when threads have sealed or opened frames;
+ * -1: there are no threads. post_fd covers this descriptor too. A caller that cannot receive
+ * messages now may poll only the threads' descriptor, and call post_tick. */
 int post_threads_fd(const struct post *p);
-/* Returns the latest time for the next calls of post_tick and post_receive; INT64_MAX: no limit, 0:
+/* Returns the latest time at which to call post_tick and post_receive again; INT64_MAX: never; 0:
  * now. */
 int64_t post_deadline_us(const struct post *p);
 /* Does the work that depends on time: handshakes, resent chunks, silent peers. Sends the chunks
- * that wait for this turn of the loop. A turn sends about a MiB, however long the messages are. The
- * call is cheap: make it in every turn. */
+ * that wait for this turn of the loop. A turn sends about a MiB, however long the messages are.
+ * Call this function in every turn, because it is cheap. */
 void post_tick(struct post *p, int64_t now_us);
 /* Returns true if chunks wait for the next post_tick, and for nothing else. */
 bool post_waits_for_tick(const struct post *p);
 
-/* Classes of messages, the most urgent first. Messages of a more urgent class overtake others.
- * Messages of one class arrive in the order sent. */
+/* Classes of messages, the most urgent class first. Messages of a more urgent class overtake
+ * other messages. Messages of one class arrive in the order sent. */
 enum post_class {
 	POST_CLASS_CONTROL,
 	POST_CLASS_ACTIVATIONS, /* activations and gradients between stages */
@@ -163,11 +164,11 @@ struct post_part {
 	size_t size;
 };
 
-/* Sends a copy of the joined parts as one message.
- * -EAGAIN: a RELIABLE message would exceed retained_most_bytes (post_room returns the bytes left);
- * a LOSSY message could not be sent now and was dropped. -ENOTCONN: there is no session for a LOSSY
- * message. -EMSGSIZE: longer than message_most_bytes, or a LOSSY message longer than a chunk.
- * -ENOENT: no such peer. -ENOMEM. */
+/* Sends a copy of the joined parts as one message. -EAGAIN: a RELIABLE message would exceed
+ * retained_most_bytes (post_room returns the bytes left); a LOSSY message could not be sent now
+ * and was dropped. -ENOTCONN: there is no session for a LOSSY message. -EMSGSIZE: the message is
+ * longer than message_most_bytes, or a LOSSY message is longer than a chunk. -ENOENT: no such
+ * peer. -ENOMEM. */
 int post_send(struct post *p, post_peer_id peer, const struct post_part *parts, size_t n_parts,
 	enum post_flags flags, int64_t now_us);
 
@@ -180,8 +181,9 @@ struct post_loan {
 	void (*release)(void *context);
 	void *context;
 };
-/* Sends a RELIABLE message of this class: a copy of the head, followed by the borrowed bytes, which
- * are not copied. Errors as post_send; after an error the post borrows nothing. */
+/* Sends a RELIABLE message of this class: a copy of the head, followed by the borrowed bytes,
+ * which are not copied. The errors are those of post_send. After an error the post borrows
+ * nothing. */
 int post_lend(struct post *p, post_peer_id peer, const struct post_part *head,
 	const struct post_loan *loan, enum post_flags class, int64_t now_us);
 /* Returns the size of the largest RELIABLE message of class CONTROL that post_send would accept
@@ -190,15 +192,17 @@ size_t post_room(const struct post *p, post_peer_id peer);
 /* Returns the size of the largest RELIABLE message of this class that post_send would accept now;
  * for benchmarks. */
 size_t post_class_room(const struct post *p, post_peer_id peer, enum post_class class);
-/* Returns true if every RELIABLE message to this peer was acknowledged; peer 0: to all peers. */
+/* Returns true if every RELIABLE message to this peer was acknowledged. If peer is 0, checks the
+ * messages to all peers. */
 bool post_idle(const struct post *p, post_peer_id peer);
 
 enum post_kind {
 	POST_DATA = 1, /* a message */
-	POST_UP,       /* the peer is reachable; `restarted`: its process is a new one */
-	/* The peer is silent, expelled or superseded. Messages to it are kept until it is up again
-	 * or forgotten. The post forgets a peer of POST_EPHEMERAL_ROLES after the caller has
-	 * received this event. The caller must forget any other peer with a shared key. */
+	POST_UP,       /* the peer is reachable; `restarted`: the peer has a new process */
+	/* The peer is silent, expelled or superseded. Messages to the peer are kept until the
+	 * peer is up again or forgotten. The post forgets a peer of POST_EPHEMERAL_ROLES after
+	 * the caller has received this event. The caller must forget any other peer with a shared
+	 * key. */
 	POST_DOWN,
 	/* `lost` RELIABLE messages to the peer's old process were dropped. A POST_UP with
 	 * `restarted` follows. */
@@ -218,7 +222,7 @@ struct post_message {
 	 * NULL. */
 	struct pieces pieces;
 	bool lossy;           /* POST_DATA: the message was sent as LOSSY */
-	bool restarted;       /* POST_UP: the peer's process is a new one */
+	bool restarted;       /* POST_UP: the peer has a new process */
 	uint64_t lost;        /* POST_LOST: number of dropped messages */
 	enum link_reason reason; /* POST_DOWN, POST_REFUSED */
 	void *owner;          /* private to the post */
@@ -228,10 +232,10 @@ struct post_message {
  * expensive to handle. */
 void post_charge(struct post *p, post_peer_id peer, double frames, int64_t now_us);
 
-/* Gives the next message or event. 0, or -EAGAIN if there is none now. */
+/* Gives the next message or event. Returns 0, or -EAGAIN if there is no message or event now. */
 int post_receive(struct post *p, int64_t now_us, struct post_message *out);
 /* Keeps the data of the message received last until post_release, even if post_receive or
- * post_close is called before. Makes no copy. */
+ * post_close is called earlier. Makes no copy. */
 void post_keep(struct post *p, struct post_message *m);
 void post_release(struct post_message *m); /* frees a message's data, if it has any */
 /* Joins the pieces of a message into one block. The message must be kept, or be the one received
@@ -240,7 +244,7 @@ int post_join(struct post *p, struct post_message *m);
 
 struct post_peer_info {
 	struct keys_public key;
-	/* Role of the peer's key; 0: the caller dialed the peer, so it knows the key. */
+	/* Role of the peer's key; 0: the caller dialed the peer, and therefore knows the key. */
 	enum keys_role role;
 	char name[KEYS_NAME_SIZE]; /* name of the key in the admitted list; "" for a dialed peer */
 	bool dialed;
@@ -276,24 +280,25 @@ struct post_peer_info {
 	const char *trouble;
 	/* The numeric address that the post dials (link_address); borrowed until post_tick. */
 	const char *address;
-	/* Frames that were authentic but not valid; a correct peer sends none. */
+	/* Number of frames that were authentic but not valid. A correct peer sends no such
+	 * frames. */
 	uint64_t malformed_frames;
 };
 
-/* -ENOENT: there is no such peer. */
+/* Gives what the post knows about a peer. -ENOENT: there is no such peer. */
 int post_peer(const struct post *p, post_peer_id peer, struct post_peer_info *out);
 /* Iterates over the peers: returns the peer after `after` (0: the first peer), or 0 at the end. */
 post_peer_id post_next_peer(const struct post *p, post_peer_id after);
 
-/* deferred: stops accepting messages of a class from the peer, because the caller has no room for
- * them. The peer keeps these messages and resends them later. Otherwise accepts them again.
- * -ENOENT. */
+/* If `deferred` is true, stops accepting messages of a class from the peer, because the caller
+ * has no room for them. The peer keeps these messages and resends them later. If `deferred` is
+ * false, accepts messages of the class again. -ENOENT. */
 int post_defer(struct post *p, post_peer_id peer, enum post_class class, bool deferred);
 
 /* Sends a frame that the peer's post answers at once. A small probe measures the round trip while
- * there is no other traffic. A large probe is sent like an activation, and fills several packets of
- * any network. Its answer therefore shows that full packets arrive. 0; -ENOENT: no such peer;
- * -ENOTCONN: no session; -EAGAIN: the probe cannot be sent now. */
+ * there is no other traffic. A large probe is sent like an activation, and fills several packets
+ * of any network. The answer to a large probe therefore shows that full packets arrive. Returns
+ * 0, or -ENOENT: no such peer; -ENOTCONN: no session; -EAGAIN: the probe cannot be sent now. */
 #define POST_PROBE_LARGE 20000 /* bytes of a large probe: more than two packets of 9,000 */
 int post_probe(struct post *p, post_peer_id peer, bool large, int64_t now_us);
 
@@ -308,13 +313,13 @@ struct post_transfer {
 	int64_t acked_us;  /* when the acknowledgement of its last chunk arrived */
 	/* Bytes to this peer that were unacknowledged at the time queued_us. */
 	size_t under_way_bytes;
-	/* When the message was queued, the present connections had carried no message of its class.
-	 * Its transfer time may therefore include dialing, handshakes and the first round trips of
-	 * TCP. */
+	/* When the message was queued, the present connections had carried no message of this
+	 * class. The message's transfer time may therefore include dialing, handshakes and the
+	 * first round trips of TCP. */
 	bool first;
 };
-/* Gives the oldest transfer that was not given before: 0, or -EAGAIN if there is none. Only the
- * newest POST_TRANSFERS are kept. */
+/* Gives the oldest transfer that was not given before. Returns 0, or -EAGAIN if there is no such
+ * transfer. Only the newest POST_TRANSFERS transfers are kept. */
 #define POST_TRANSFERS 1024
 int post_transfer(struct post *p, struct post_transfer *out);
 
@@ -322,8 +327,8 @@ int post_transfer(struct post *p, struct post_transfer *out);
  * has room for one incomplete message of this length in each class. */
 void post_limit(struct post *p, size_t message_most_bytes);
 
-/* Forgets the peer: ends its session and drops its messages. Its number becomes invalid. Closes the
- * socket of a dialed peer. -ENOENT. */
+/* Forgets the peer: ends its session, drops its messages, and makes its number invalid. Closes
+ * the socket of a dialed peer. -ENOENT. */
 int post_forget(struct post *p, post_peer_id peer);
 
 struct post_counters {

@@ -1,7 +1,7 @@
 /* reach.h - finds out at which addresses other machines can reach a port of this one.
  *
- * Providers of rented containers map a container's ports to other ports of an address that many
- * containers share, and tell the container in variables of its environment:
+ * Many rented containers share one address. The provider maps each container's ports to other
+ * ports of this address, and names the mapping in variables of the container's environment:
  *
  *     VAST_TCP_PORT_7701=40123   with PUBLIC_IPADDR      (docs.vast.ai, Networking & Ports)
  *     RUNPOD_TCP_PORT_7701=10030 with RUNPOD_PUBLIC_IP   (docs.runpod.io, Expose ports)
@@ -28,8 +28,8 @@ struct reach_mapping {
 /* Finds a port mapping in an environment: `size` bytes of variables that each end with NUL. Returns
  * false if there is none.
  *
- * inside: the port at which the process listens. 0: any mapped port does, except those that the
- * provider itself uses, and preferably the port `otherwise`. */
+ * inside: the port at which the process listens. 0: any mapped port suits, but not a port that
+ * the provider itself uses, and the port `otherwise` suits best. */
 bool reach_in_environment(const char *block, size_t size, uint16_t inside, uint16_t otherwise,
 			  struct reach_mapping *out);
 /* Finds a mapping in the environment of this process, or of process 1. */
@@ -51,8 +51,9 @@ struct reach {
 void reach_choose(const char *bound, const char *seen, const char *given, struct reach *out);
 
 /* Asks the listener at `address` which address this process's connections come from
- * (wire/sessions/accept.h). Waits for the name service and then for at most `wait_ms`. Returns
- * false if there is no answer. Anybody on the network can forge the answer. */
+ * (wire/sessions/accept.h). Waits for the name service, and then for at most `wait_ms`
+ * milliseconds. Returns false if there is no answer. Anybody on the network can forge the
+ * answer. */
 bool reach_seen(const char *address, int wait_ms, char host[LINK_ADDRESS_SIZE]);
 
 /* Gives the routed addresses of this machine's interfaces, each with this port. Gives at most

@@ -13,7 +13,8 @@
 #include "base/file.h"
 
 enum {
-	/* Number of parts requested ahead: 4 MiB in all, enough for 100 Mbit/s over 300 ms. */
+	/* Number of parts requested ahead. They have 4 MiB together, which is enough for 100
+	 * Mbit/s over 300 ms. */
 	PARTS_AHEAD = 16,
 	PATIENCE_US = 3000000
 };
@@ -101,8 +102,8 @@ bool transfer_next(struct transfer *t, struct msg_file_ask *ask, int64_t now_us)
 	return true;
 }
 
-/* Completes the file and sets its modification time to that of the sender's file. A later process
- * recognises an unchanged file by this time. */
+/* Completes the file and sets its modification time to the modification time of the sender's
+ * file. A later process recognises an unchanged file by this time. */
 static void finish(struct transfer *t)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
@@ -120,9 +121,9 @@ static void finish(struct transfer *t)
 	unlink(t->aside);
 }
 
-/* Returns true if an earlier process has already fetched this file of the corpus: size and
- * modification time are the same. Always false for the file of a stage. Such a file is requested
- * again only if its hash is wrong. */
+/* Returns true if an earlier process has already fetched this file of the corpus, because size
+ * and modification time are the same. Always returns false for the file of a stage, because such
+ * a file is requested again only if its hash is wrong. */
 static bool is_unchanged(const struct transfer *t)
 {
 	struct stat st;

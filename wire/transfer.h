@@ -1,10 +1,11 @@
 /* transfer.h - carries files between controller and agents in parts: MSG_FILE_ASK and
  * MSG_FILE_PART.
  *
- * The receiver requests several parts ahead. They arrive in order, because all their messages have
- * the same class. A part is missing if the sender restarts, or drops an answer for lack of room. If
- * a part does not arrive in time, the receiver requests it and all later parts again. The caller
- * sends the messages. It also checks the hash of the whole file, which this module does not know.
+ * The receiver requests several parts ahead. The parts arrive in order, because all their
+ * messages have the same class. A part is missing if the sender restarts, or drops an answer for
+ * lack of room. If a part does not arrive in time, the receiver requests it and all later parts
+ * again. The caller sends the messages. The caller also checks the hash of the whole file, which
+ * this module does not know.
  */
 #ifndef WIRE_TRANSFER_H
 #define WIRE_TRANSFER_H
@@ -30,7 +31,7 @@ struct transfer {
 	char path[4096], aside[FILE_ASIDE];
 	char reason[192];
 	int fd; /* descriptor of the temporary file; -1: none */
-	/* Numbers of bytes received and requested so far, and size of the whole file (0:
+	/* Bytes received so far, bytes requested so far, and size of the whole file (0:
 	 * unknown). */
 	uint64_t have, asked, total;
 	int64_t modified_us;

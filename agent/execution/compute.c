@@ -30,15 +30,17 @@
 enum {
 	MEASURE_TIMES = 3,
 	POOL_MOST = 8,         /* limit of the threads that add sums */
-	POOL_FLOATS = 1 << 20, /* sums of fewer floats take one thread */
+	POOL_FLOATS = 1 << 20, /* a sum of fewer floats runs in one thread */
 };
 
-/* Number of the input of measured tasks. Inputs of microbatches are counted from 1. */
+/* Number that identifies the input of measured tasks. The inputs of microbatches have the numbers
+ * 1, 2, 3 and so on. */
 #define MEASURED_INPUT UINT64_MAX
 
 /* The times of one kind of pass. */
 struct pass_times {
-	double least_s, later_s; /* the shortest pass; the sum of all passes but the first */
+	/* time of the shortest pass; sum of the times of all passes but the first */
+	double least_s, later_s;
 	int count;
 };
 
@@ -149,9 +151,9 @@ static int prepare_stage(struct compute *c, struct job *j)
 				   .memory_bytes = c->setup.memory_bytes,
 				   .recompute = c->setup.recompute,
 				   .sums = true,
-				   /* Weights that are not made from the seed come from a
-				    * checkpoint, a standby copy or the neighbours. Initial weights
-				    * would then be wasted work. */
+				   /* If the weights are not made from the seed, they come from a
+				    * checkpoint, a standby copy or the neighbours. To draw
+				    * initial weights would then be wasted work. */
 				   .without_weights = !j->prepare.from_seed };
 	bool other = !c->stage || stage_index(c->stage) != j->prepare.stage;
 	int rc = 0;
@@ -209,8 +211,9 @@ static int restore_file(struct compute *c, struct job *j)
 	return checkpoint_load_stage(j->folder, c->stage, j->iteration, j->expected_hash, &j->err);
 }
 
-/* Adds floats [at, at + floats) of a neighbour's weighted state to the stage's state, or replaces
- * the stage's floats by them (m->first). `part` is scratch memory for 3 * floats numbers. */
+/* Adds floats [at, at + floats) of a neighbour's weighted state to the same floats of the stage's
+ * state, or replaces the stage's floats (m->first). `part` is scratch memory for 3 * floats
+ * numbers. */
 static void mix_part(struct compute *c, const struct job_mix *m, size_t at, size_t floats,
 		     float *part)
 {
@@ -316,9 +319,9 @@ static struct pass_start pass_start(void)
 	return (struct pass_start){ clock_monotonic_us(), clock_process_us() };
 }
 
-/* Adds a pass to the times of its kind. After an idle period, a node with a quota runs a short pass
- * without a pause, and is stopped later. The pass therefore counts as the longer of its elapsed
- * time and its processor time divided by the quota. */
+/* Adds a pass to the times of its kind. Under a CPU quota, the kernel lets a process that was
+ * idle run a short pass at full speed, and stops the process later. Therefore the time of a pass
+ * is its elapsed time, or its processor time divided by the quota if that is longer. */
 static void add_pass(const struct compute *c, struct pass_times *p, struct pass_start start)
 {
 	double s = (double)(clock_monotonic_us() - start.at_us) * 1e-6;
@@ -332,17 +335,18 @@ static void add_pass(const struct compute *c, struct pass_times *p, struct pass_
 		p->later_s += s;
 }
 
-/* Returns the time of a pass: the shortest one, because other programs can only delay it. With a
- * quota it is the mean without the first pass, which is slower: a pass is stopped a varying number
- * of times, so the shortest one of a lucky node would attract more microbatches than it can
- * compute. */
+/* Returns the time of a pass. Without a quota this is the shortest time, because other programs
+ * can only delay a pass. With a quota it is the mean of all passes but the first, which is
+ * slower. The kernel stops passes under a quota a varying number of times. A node that reported
+ * its shortest time would get more microbatches than it can compute. */
 static double pass_s(const struct compute *c, const struct pass_times *p)
 {
 	return c->setup.quota > 0 && p->count > 1 ? p->later_s / (p->count - 1) : p->least_s;
 }
 
-/* Times a task. On a GPU the input of the next task arrives during the present task, and the output
- * leaves after it, as for a microbatch. All tasks have the same input, and therefore one number. */
+/* Times a task under the conditions of a microbatch's task. On a GPU, the input of the next task
+ * is copied in during the task, and the task's output leaves after the task. All timed tasks have
+ * the same input, so MEASURED_INPUT identifies it. */
 static int time_task(struct compute *c, enum task_kind kind, const float *in, float *out,
 		     struct pass_times *times)
 {
@@ -457,9 +461,9 @@ static int run_task(struct compute *c, struct job *j)
 	return 0;
 }
 
-/* Returns the pool of threads for a sum of this many floats. NULL: the sum is small, and the
- * caller's thread computes it alone. The pool uses up to POOL_MOST cores, because no task runs
- * during the sum. The first large sum starts the threads. */
+/* Returns the pool of threads for a sum of this many floats. Returns NULL if the sum is small,
+ * because the caller's thread then computes it alone. The pool uses up to POOL_MOST cores,
+ * because no task runs during the sum. The first large sum starts the threads. */
 static struct pool *pool_for(struct compute *c, size_t floats)
 {
 	uint32_t threads = cores_usable() < POOL_MOST ? cores_usable() : POOL_MOST;
@@ -472,7 +476,7 @@ static struct pool *pool_for(struct compute *c, size_t floats)
 	return c->pool;
 }
 
-/* Returns the error of a sum on the stage's device. */
+/* If a sum on the stage's device has failed with rc, writes the error message. Returns rc. */
 static int sum_error(const struct stage *s, struct job *j, int rc)
 {
 	return rc ? error_set(&j->err, rc, "stage %u: its gradient's sum: %s", stage_index(s),
@@ -480,8 +484,8 @@ static int sum_error(const struct stage *s, struct job *j, int rc)
 		  : 0;
 }
 
-/* Encodes a slice of the gradient on the stage's device, or on the CPU's cores. A device keeps this
- * node's own part. */
+/* Encodes a slice of the gradient on the stage's device, or on the CPU's cores. On a device, does
+ * nothing for this node's own part, because this part stays on the device. */
 static int encode_slice(struct compute *c, struct job *j, uint32_t slice, void *to)
 {
 	if (!stage_sums_on_device(c->stage))
@@ -573,8 +577,8 @@ static int take_layers(struct compute *c, struct job *j)
 	return 0;
 }
 
-/* Copies the next part of a stage's weights and moments. Tasks can run between two parts, so they
- * never wait for a whole copy. */
+/* Copies the next part of a stage's weights and moments. Tasks can run between two parts, so no
+ * task waits for a whole copy. */
 static int copy_state(struct compute *c, struct job *j)
 {
 	struct stage *s = j->of_copy ? c->copy : c->stage;
@@ -646,8 +650,8 @@ static void check_failure(const struct stage *s, struct job *j)
 				  stage_index(s), failure);
 }
 
-/* Notes the device's free memory for the event loop, which must not ask a GPU itself: a GPU that
- * hangs would stop the heartbeats. */
+/* Stores the device's free memory in the job, for the event loop. The event loop must not ask a
+ * GPU itself, because a GPU that hangs would stop the heartbeats. */
 static void note_free_memory(struct compute *c, struct job *j)
 {
 	struct stage_device d;

@@ -22,14 +22,15 @@ struct compute_setup {
 	struct model_config config;
 	uint32_t batch, sequence, slots, threads, n_shards;
 	uint64_t seed;
-	/* Number of AdamW steps that had produced the weights with which the run began. */
+	/* Number of AdamW steps that were made on the weights before the run. */
 	uint64_t steps_before;
 	char device[DEVICE_NAME_SIZE];
 	size_t memory_bytes; /* memory limit of a stage; 0: all free memory of the machine */
-	double quota; /* processors that this process may use on average (cores_quota) */
+	double quota; /* number of processors that this process may use on average (cores_quota) */
 	enum recompute recompute;
 	bool has_tokenizer; /* the model has a tokenizer, so its tokens are not bytes */
-	char *corpus;       /* n_corpus paths of corpus files, each ended by NUL; copied */
+	/* n_corpus paths of corpus files, each ended by NUL; compute_new copies them */
+	char *corpus;
 	uint32_t n_corpus;  /* number of paths; 0: the default corpus */
 	size_t corpus_size; /* size of `corpus`, including the NUL after each path, bytes */
 };

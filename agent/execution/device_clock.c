@@ -1,9 +1,9 @@
-/* device_clock.c - measures the states of the device with three unions of time intervals, each of
- * which contains the union before.
+/* device_clock.c - measures how long the device is in each state, with three unions of time
+ * intervals. Each union contains the previous union.
  *
- * Union 0 has the times in which the device was busy. Union 1 adds those in which the host worked
- * for the device, and union 2 those in which a tensor was on its way. A state's time is the length
- * of its union minus that of the union before.
+ * Union 0 has the times in which the device was busy. Union 1 adds the times in which the host
+ * worked for the device. Union 2 adds the times in which a tensor was on its way. A state's time
+ * is the length of its union minus the length of the previous union.
  */
 #include "agent/execution/device_clock.h"
 
@@ -21,7 +21,8 @@ struct interval {
 	int64_t from_us, to_us;
 };
 
-/* At most MOST intervals in ascending order. Neighbouring intervals do not touch. */
+/* A union of time intervals: at most MOST intervals, in ascending order. Neighbouring intervals
+ * do not touch. */
 struct intervals {
 	LIST(struct interval) of;
 };
@@ -51,7 +52,7 @@ void device_clock_begin(struct device_clock *x, int64_t now_us)
 }
 
 /* Adds an interval, and merges it with the intervals that it overlaps or touches. Most new
- * intervals are later than all stored ones, so the search begins at the end. */
+ * intervals are later than all stored intervals, so the search begins at the end. */
 static void add_interval(struct intervals *u, struct interval new)
 {
 	size_t to = u->of.n, from;
@@ -86,7 +87,7 @@ static struct interval find_gap(const struct intervals *u)
 
 /* Adds an interval to union `first` and to all later unions, which contain union `first`. A union
  * that exceeds MOST closes its narrowest gap. All later unions then close that gap too. Otherwise
- * they would no longer contain the union, and a state's time could be negative. */
+ * the later unions would no longer contain this union, and a state's time could be negative. */
 static void add_to_unions(struct device_clock *x, int first, struct interval new)
 {
 	for (int i = first; i < UNIONS; i++)

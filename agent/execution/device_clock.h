@@ -1,10 +1,10 @@
 /* device_clock.h - measures how long this node's device is busy, and what it waits for.
  *
- * The other modules add the times in which a state was true (wire/device_time.h). If several states
- * are true at one time, the first of them in the enum counts. A time without a state is a wait for
- * other nodes. Times may be added late and in any order. Beyond DEVICE_CLOCK_INTERVALS separate
- * times, the shortest pauses between them count as part of the state. Pure: the caller gives all
- * times.
+ * The other modules add the times in which a state was true (wire/device_time.h). If several
+ * states are true at one time, the first of them in the enum counts. A time without a state is a
+ * wait for other nodes. Times may be added late and in any order. If a state has more than
+ * DEVICE_CLOCK_INTERVALS separate times, the shortest pauses between these times count as part of
+ * the state. The functions are pure: the caller gives all times.
  */
 #ifndef AGENT_DEVICE_CLOCK_H
 #define AGENT_DEVICE_CLOCK_H
@@ -23,8 +23,8 @@ void device_clock_free(struct device_clock *x); /* NULL is allowed */
 
 /* Begins a period, unless one has begun. */
 void device_clock_begin(struct device_clock *x, int64_t now_us);
-/* Adds the time from from_us to to_us to a state other than DEVICE_OTHERS. Ignores the part of it
- * that lies before the present period. */
+/* Adds the time from from_us to to_us to a state other than DEVICE_OTHERS. Ignores the part of
+ * this time that lies before the present period. */
 void device_clock_add(struct device_clock *x, enum device_state state, int64_t from_us,
 		      int64_t to_us);
 /* Ends the period at until_us and begins the next one. Times after until_us belong to the next

@@ -1,10 +1,10 @@
 /* iteration.c - runs an iteration: start, reroutes, commit; and evaluations between iterations.
  *
- * Three records stay when a microbatch is attempted again: the gradients added so far, the outputs
- * sent (outputs.h), and the newest attempt of each microbatch (queue.h). They ensure that no
- * gradient is added twice. A start resets all three. A reroute keeps what is still valid and drops
- * the rest. A commit ends the iteration, and its iteration number makes sure that this happens
- * once.
+ * Three records stay when a microbatch is attempted again: the gradients added so far, the
+ * outputs sent (outputs.h), and the newest attempt of each microbatch (queue.h). They ensure that
+ * no gradient is added twice. A start resets all three. A reroute keeps what is still valid and
+ * drops the rest. A commit ends the iteration. The commit contains the iteration's number, so
+ * that a node recognises a repeated commit.
  */
 #include "agent/execution/iteration.h"
 
@@ -55,8 +55,8 @@ static uint32_t count_visits(const struct iteration *x)
 	return n;
 }
 
-/* Returns the free memory of the machine, bytes, or the rest of the limit memory_bytes if that is
- * less. */
+/* Returns the free memory of the machine, bytes. If the unused rest of the limit memory_bytes is
+ * less, returns this rest. */
 static uint64_t find_free_bytes(const struct iteration *x)
 {
 	const uint64_t enough = UINT64_C(1) << 60, limit = x->uses.memory_bytes;
@@ -69,9 +69,9 @@ static uint64_t find_free_bytes(const struct iteration *x)
 }
 
 /* Checks that the memory suffices for the iteration. Runs before the first microbatch, and again
- * when the need grows: a larger plan or stage, or a reroute through this node. The heap may still
- * hold the memory that the first check found free. Therefore only the additional need must be free
- * now. */
+ * when a larger plan, a larger stage or a reroute through this node increases the need. The heap
+ * may still hold the memory that the first check found free. Therefore only the additional need
+ * must be free now. */
 static int check_memory(struct iteration *x, uint32_t visits, struct error *err)
 {
 	struct needs n = needs_of(x->uses.held->parameters, x->uses.held->activation, visits,
@@ -150,8 +150,8 @@ void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now
 			begin_microbatch(x, &p->routes[i], now_us);
 }
 
-/* Sends the outputs that this node has kept to the substitutes: nodes of route r that the previous
- * route `was` did not have at that position. */
+/* Sends the outputs that this node has kept to the substitutes. A substitute is a node of route r
+ * that replaces another node of the previous route, `was`. */
 static void send_to_substitutes(struct iteration *x, const struct route *was, const struct route *r,
 				int64_t now_us)
 {
@@ -248,9 +248,9 @@ static bool has_counted_all(const struct iteration *x)
 }
 
 /* Begins the sum once no task runs. The queue counts a gradient when its task starts. A task that
- * is slowed by a fault or a rehearsal reports its end long after its computation. Without the wait,
- * the sum could overtake that report, and the controller would exclude this node because the sum
- * seems to lack a gradient. */
+ * is slowed by a fault or a rehearsal reports its end long after its computation. Without the
+ * wait, the sum could overtake the report of a task. The controller would then exclude this node,
+ * because the sum would seem to lack a gradient. */
 void iteration_begin_sum(struct iteration *x)
 {
 	if (!queue_running(tasks_queue(x->uses.tasks)) &&
@@ -269,8 +269,8 @@ static bool is_stacked(const struct iteration *x, const struct msg_commit *m)
 	return m->stack_from && !stage_set_has(m->stack_from, x->uses.held->stage);
 }
 
-/* Returns true if the standby copy is complete, and its stage is the one from which this node's
- * stage takes its layers.
+/* Returns true if the standby copy is complete and of the stage whose layers this node's stage
+ * takes.
  */
 static bool copy_is_here(const struct iteration *x, const struct msg_commit *m)
 {
@@ -304,8 +304,8 @@ void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t n
 		tell_committed(x, now_us);
 		return;
 	}
-	/* While a standby copy exists, a commit may be meant for the copy alone. That is so if this
-	 * node has no sums, or if its sums are of an iteration that it missed while it was away. */
+	/* While a standby copy exists, a commit may be meant for the copy alone. This is the case
+	 * if this node's own stage has no reduction, or has missed an earlier commit. */
 	if ((!reduction_slices(x->uses.reduction) || m->iteration != x->uses.held->committed + 1) &&
 	    standby_standing(x->uses.standby) != STANDBY_NONE)
 		return; /* standby.c carries out the commit */
@@ -337,8 +337,8 @@ void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t n
 	x->uses.requests->step = true;
 }
 
-/* Gives the job JOB_STACK, in which the stage takes the layers of the standby copy. Waits until the
- * copy has made the step of this commit. */
+/* Gives the job JOB_STACK, in which the stage takes the layers of the standby copy. Gives no job
+ * before the copy has made the step of this commit. */
 static bool begin_stacking(struct iteration *x, struct job *job)
 {
 	const struct msg_commit *m = &x->commit;

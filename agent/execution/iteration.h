@@ -33,8 +33,8 @@ struct job;
 struct evaluation {
 	uint64_t iteration;
 	struct route *routes; /* (n) routes of the evaluation */
-	/* (n) for each route, a mask of the inputs that have arrived: 1 for the forward pass, 2 for
-	 * the loss */
+	/* (n) for each route, a bit mask of the inputs that have arrived: 1: of the forward pass,
+	 * 2: of the loss */
 	uint8_t *arrived;
 	uint32_t n;
 };
@@ -67,10 +67,11 @@ struct iteration {
 	/* The commit that the next step carries out, if requests->step is set. */
 	struct msg_commit commit;
 	struct evaluation evaluation;
-	/* The needs at the last check of the memory; total 0: not checked yet. */
+	/* Memory needs that were last compared with the free memory; total 0: none were compared
+	 * yet. */
 	struct needs checked;
-	/* Bytes left for tensors that arrive early; 0: unknown before the first check of the
-	 * memory. */
+	/* Bytes left for tensors that arrive early; 0: unknown, because the memory was not
+	 * checked yet. */
 	size_t early_room;
 	struct iteration_uses uses;
 };
@@ -78,7 +79,7 @@ struct iteration {
 /* Starts an iteration: a data node queues its microbatches. A repeated order changes nothing; an
  * order with another plan restarts the iteration. */
 void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now_us);
-/* Applies a reroute: newer attempts of microbatches, and the nodes that have left. */
+/* Applies a reroute, which has newer attempts of microbatches and the nodes that have left. */
 void iteration_reroute(struct iteration *x, const struct msg_reroute *m, int64_t now_us);
 /* Requests the step if this node's reduction for the commit is complete. If this node has already
  * committed the iteration, repeats the report. */

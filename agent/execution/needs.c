@@ -7,10 +7,11 @@
 #include "agent/tensors/outputs.h"
 
 enum {
-	/* Arrays of P floats in a reduction. There are five: the copy of the gradient that is sent,
-	 * the received parts, the sum, its sent slice and its received slices. */
+	/* Number of arrays in a reduction, each with one float for each parameter of the stage:
+	 * the copy of the gradient that is sent, the received parts, the sum, its sent slice and
+	 * its received slices. */
 	SUM_ARRAYS = 5,
-	/* Arrays of P floats in a copy of the stage: the weights and both moments. */
+	/* Number of such arrays in a copy of the stage: the weights and both moments. */
 	COPY_ARRAYS = 3,
 	EARLY_TIMES = 4
 };

@@ -15,13 +15,15 @@
 #include "base/error.h"
 
 /* The greatest use of memory in an iteration, bytes. Incomplete messages from peers are included:
- * an input counts from its first byte. A visit has one tensor at a time, because its gradient
- * arrives after its activation has left. Memory that only a faulty peer could fill has its own
- * limits: needs_early_room, and the post's limit of incomplete messages. */
+ * an input counts from its first byte. A microbatch that visits the node has one tensor here at a
+ * time, because its gradient arrives after its activation has left. Memory that only a faulty
+ * peer could fill has its own limits: needs_early_room, and the post's limit of incomplete
+ * messages. */
 struct needs {
 	/* Bytes of outputs, which are kept until the iteration ends (outputs.h). */
 	uint64_t kept;
-	/* Bytes of tensors that wait: inputs for their task, and outputs for their transfer. */
+	/* Bytes of tensors that wait. Inputs wait for their task, and outputs wait for their
+	 * transfer. */
 	uint64_t waiting;
 	/* Bytes of tensors that arrive before this node can use them, at most `early_most`. */
 	uint64_t early;
@@ -34,16 +36,16 @@ struct needs {
 	uint64_t total;
 };
 
-/* Returns the needs of an iteration. parameters: P. activation: B * T * C floats. visits: number of
- * microbatches that visit this node. early_most: limit of the field `early`, bytes. saves: this
- * node writes checkpoints. */
+/* Returns the needs of an iteration. parameters: number of the stage's parameters. activation:
+ * floats of an activation. visits: number of microbatches that visit this node. early_most: limit
+ * of the field `early`, bytes. saves: true if this node writes checkpoints. */
 struct needs needs_of(size_t parameters, size_t activation, uint32_t visits, uint64_t early_most,
 		      bool saves);
-/* Returns, for each field, by how much n exceeds `checked`; 0 where it does not. Memory for
- * `checked` was found free before and may be in use now. */
+/* Returns for each field by how much n exceeds `checked`; 0: n does not exceed `checked`. Memory
+ * for `checked` was found free before and may be in use now. */
 struct needs needs_beyond(const struct needs *n, const struct needs *checked);
-/* Returns 0 if the needs fit in free_bytes, otherwise -ENOMEM: err says how much is needed, for
- * what, and how much memory is missing. */
+/* Returns 0 if the needs fit in free_bytes, otherwise -ENOMEM. The error says how much memory is
+ * needed for each purpose, and how much is missing. */
 int needs_check(const struct needs *n, uint64_t free_bytes, struct error *err);
 /* Returns the room for early tensors, bytes: n->early plus the free memory that the needs leave.
  * The result is at least 64 MiB plus four times n->early, but never more than `most`. */

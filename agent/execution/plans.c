@@ -21,8 +21,8 @@ const struct agent_plan *plans_find(const struct plans *x, uint64_t epoch)
 	return NULL;
 }
 
-/* Returns the array entry for a plan of this epoch: the entry that has this epoch, otherwise a free
- * entry, otherwise the entry of the older plan. */
+/* Returns the array entry in which to keep a plan of this epoch. The first choice is the entry
+ * that has this epoch, the second a free entry, and the third the entry of the older plan. */
 static struct agent_plan *choose_place(struct plans *x, uint64_t epoch)
 {
 	for (int i = 0; i < PLANS_KEPT; i++)

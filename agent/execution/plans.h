@@ -1,4 +1,5 @@
-/* plans.h - keeps the plans of the newest two epochs, because an iteration may follow either. */
+/* plans.h - keeps the plans of the newest two epochs, because an iteration may follow either
+ * plan. */
 #ifndef AGENT_PLANS_H
 #define AGENT_PLANS_H
 
@@ -30,8 +31,9 @@ struct plans {
 	struct tell *tell;
 };
 
-/* Checks a plan and keeps it. The new plan replaces the kept plan of the same epoch, or otherwise
- * the older kept plan. Reports an invalid plan to the controller and changes nothing. */
+/* Checks a plan and keeps it. The new plan replaces the kept plan of the same epoch. If there is
+ * none, the new plan replaces the older kept plan. Reports an invalid plan to the controller and
+ * changes nothing. */
 void plans_take(struct plans *x, const struct msg_plan *m);
 /* Returns the plan of an epoch, borrowed; NULL: unknown. */
 const struct agent_plan *plans_find(const struct plans *x, uint64_t epoch);

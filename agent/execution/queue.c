@@ -3,9 +3,9 @@
  * The table of microbatches is an array indexed by number: 8192 small entries need no hash table.
  * Few tasks wait at a time (a node's share of one iteration), so a linear scan finds the best task.
  *
- * Invariant: a slot is held by a microbatch from the start of its F to the end of its B on this
- * node. If the microbatch restarts meanwhile, its slot becomes free at once, or at the end of its
- * task that is running.
+ * Invariant: a microbatch holds a slot from the start of its F to the end of its B on this node.
+ * If the microbatch restarts meanwhile, its slot becomes free at once. If a task of the
+ * microbatch is running, the slot becomes free when this task ends.
  */
 #include "agent/execution/queue.h"
 
@@ -22,7 +22,7 @@ struct entry {
 	bool known;
 	uint32_t attempt; /* the microbatch's newest attempt */
 	uint8_t arrived;  /* a bit for each kind of task that has arrived in the newest attempt */
-	/* A bit for each kind of task that has ended, apart from tasks before the last restart. */
+	/* A bit for each kind of task that has ended since the microbatch's last restart. */
 	uint8_t ended;
 	/* A bit for each kind of task whose gradient was counted, in any attempt. */
 	uint8_t counted;
@@ -97,8 +97,8 @@ static void release_slot(struct queue *q, int slot)
 	q->held--;
 }
 
-/* Drops the waiting tasks of one microbatch, or of all (QUEUE_NOBODY). `evaluate` selects the kind:
- * tasks of evaluations, or all other tasks. */
+/* Drops the waiting tasks of one microbatch, or of all microbatches (QUEUE_NOBODY). If `evaluate`
+ * is true, drops only tasks of evaluations, otherwise only other tasks. */
 static void drop_waiting(struct queue *q, uint32_t microbatch, bool evaluate)
 {
 	size_t kept = 0;
@@ -239,9 +239,9 @@ static bool needs_slot(const struct task *t)
 	return !t->evaluate && t->kind == TASK_FORWARD;
 }
 
-/* Returns true if the task may start now. An F needs a free slot. An L or B needs the slot that its
- * microbatch has once the F has started; on a substitute node, inputs may arrive earlier. A data
- * node's B also waits for the L, because the end of the B frees the slot. */
+/* Returns true if the task may start now. An F needs a free slot. An L or B needs the slot that
+ * its microbatch gets when its F starts. On a substitute node, the input of an L or B may arrive
+ * before that. A data node's B also waits for the L, because the end of the B frees the slot. */
 static bool may_start(const struct queue *q, const struct task *t)
 {
 	const struct entry *e = &q->entries[t->route.microbatch];

@@ -2,18 +2,18 @@
  *
  * This is the execution model of docs/formats.md for one node: F is the forward task of a
  * microbatch, L its loss, and B its backward task. The node runs one task at a time and never
- * interrupts it. It is never idle while a task that may start is waiting. A task of a newer attempt
- * runs first, because a repeated microbatch is late already. Tasks of equal attempts run by rank.
- * Tasks without a rank follow, by arrival and then by microbatch. No F starts without a slot. A
- * microbatch holds one of the node's slots from the start of its F to the end of its B.
+ * interrupts it. The node is never idle while a task that may start is waiting. A task of a newer
+ * attempt runs first, because a repeated microbatch is late already. Tasks of equal attempts run
+ * by rank. Tasks without a rank follow, by arrival and then by microbatch. No F starts without a
+ * slot. A microbatch holds one of the node's slots from the start of its F to the end of its B.
  *
  * Only the newest attempt of a microbatch counts. If that attempt continues the previous one
  * (queue_continue), the slot, the waiting tasks and the running task stay. If the microbatch
  * restarts (queue_supersede), the queue drops its older tasks and frees its slot; a running task
  * keeps the slot until it ends. In each iteration the node adds a microbatch's gradient at most
  * once for the loss and once for the backward pass. One addition suffices, because all attempts
- * compute the same bits. A substitute for a dead node may get the gradient before the activation:
- * its B then waits for its F.
+ * compute the same bits. A substitute for a dead node may get the gradient before the activation.
+ * The B then waits for the F.
  *
  * Pure: no clock, no threads. Evaluation tasks run between the others, hold no slot and are never
  * counted.
@@ -36,15 +36,15 @@ struct task {
 	struct route route;
 	uint32_t position;
 	bool evaluate;
-	/* An F on its data node. No other node sent its input, so the node does not report its
-	 * wait. */
+	/* The task is an F on the microbatch's data node. No other node sent the input, so this
+	 * node does not report how long the task waits. */
 	bool first;
 	int64_t arrived_us;
 	/* The input's bytes, which are in the memory of `owner`. `at` NULL: the task reads the
 	 * corpus. */
 	struct tensor_bytes input;
-	/* Owner of the input's bytes. Its users are this task, and a job of the worker that reads
-	 * them. */
+	/* Owner of the input's bytes. This task is a user of the owner, and so is a job of the
+	 * worker that reads the bytes. */
 	struct body *owner;
 	uint64_t number;           /* the input's number, unique in the process; 0: no input */
 	/* Fields that the queue sets. */
@@ -61,8 +61,8 @@ void task_free(struct task *t); /* NULL is allowed */
 
 struct queue; /* opaque */
 
-/* Makes an empty queue with this number of slots, at least 1. -ENOMEM: the number, which comes from
- * a message, is too large. */
+/* Makes an empty queue with this number of slots, at least 1. -ENOMEM: the number is too large,
+ * because it comes from a message. */
 int queue_new(struct queue **out, uint32_t slots);
 void queue_free(struct queue *q); /* NULL is allowed; a running task is freed too */
 
@@ -77,9 +77,9 @@ void queue_rank(struct queue *q, const struct msg_rank *ranks, size_t n);
 enum queue_verdict {
 	QUEUE_TAKEN,  /* the queue now owns the task */
 	QUEUE_OLD,    /* the queue knows a newer attempt of the microbatch */
-	QUEUE_TWICE,  /* this task arrived before in the same attempt */
+	QUEUE_TWICE,  /* the task arrived earlier in the same attempt */
 	QUEUE_ORPHAN, /* an L or B of an unknown attempt */
-	QUEUE_FULL    /* the queue holds as many evaluations as any plan has */
+	QUEUE_FULL    /* the queue holds evaluation tasks up to its limit */
 };
 /* Adds a task whose input is available. The queue owns the task only if the result is QUEUE_TAKEN.
  * A newer attempt supersedes the microbatch's tasks in the queue. */

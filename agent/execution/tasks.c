@@ -1,8 +1,8 @@
 /* tasks.c - moves a node's tasks from the queue to the worker, and their outputs to the next node.
  *
- * In an emulated run or a rehearsal, a fast machine can play a slow one. A task then lasts until
- * its planned end, even if it was computed earlier. The output, the report of the end and the start
- * of the next task all wait for the planned end.
+ * In an emulated run or a rehearsal, a fast machine can play a slow machine. A task then lasts
+ * until its planned end, even if it was computed earlier. Until the planned end, the output does
+ * not leave, the end is not reported, and the next task does not start.
  */
 #include "agent/execution/tasks.h"
 
@@ -25,7 +25,7 @@ struct tasks {
 	int64_t could_start_us; /* the time from which the running task could have started */
 	/* When the device ends the task; earlier than ends_us if the host is late. */
 	int64_t device_until_us;
-	/* Before this time no task could start, because none was available or the worker was
+	/* Before this time no task could start, because no task was available or the worker was
 	 * busy. */
 	int64_t nothing_until_us;
 	int64_t busy_until_us; /* before this time the dispatch overhead delays the next task */
@@ -95,9 +95,9 @@ static uint64_t data_position(const struct tasks *x, const struct task *t)
 	return t->evaluate ? t->route.wave : x->uses.progress->position + t->route.wave;
 }
 
-/* Returns how many real seconds one second of prescribed time takes. 0: times are not prescribed,
- * and a task takes as long as its computation. Only emulated runs and rehearsals prescribe
- * times. */
+/* Returns how many real seconds one second of prescribed time takes. Returns 0 if times are not
+ * prescribed, because a task then takes as long as its computation. Only emulated runs and
+ * rehearsals prescribe times. */
 static double time_scale(const struct tasks *x)
 {
 	return x->uses.run->welcome.time_scale > 0 ? x->uses.run->welcome.time_scale
@@ -110,10 +110,10 @@ bool tasks_have_given_times(const struct run *run)
 	return run->welcome.time_scale > 0 || run->config.rehearsal;
 }
 
-/* Returns the time at which a task that starts now counts as begun. Other processes may delay the
- * event loop by up to LATE_MOST_US. Such delays must not add up from task to task if task times are
- * prescribed. The task then counts as begun when the node became free or when the task arrived,
- * whichever was later. */
+/* Returns the time at which a task that starts now counts as begun: now, unless task times are
+ * prescribed. With prescribed times, delays of the event loop by up to LATE_MOST_US must not add
+ * up from task to task. After such a delay the task counts as begun when it arrived, or when the
+ * node became free if that was later. */
 static int64_t find_begin_us(const struct tasks *x, const struct task *t, int64_t now_us)
 {
 	int64_t free_us = x->busy_until_us > t->arrived_us ? x->busy_until_us : t->arrived_us;
@@ -130,7 +130,7 @@ static int64_t could_start_us(const struct tasks *x, const struct task *t)
 }
 
 /* Returns how long the host has delayed the start of the task, us. Returns 0 in an emulated run,
- * because this machine's delays are not those of the emulated node. */
+ * because this machine's delays are not the delays of the emulated node. */
 static uint32_t find_late_us(const struct tasks *x)
 {
 	int64_t late_us = x->began_us - x->could_start_us;
@@ -163,7 +163,7 @@ static void note_event(struct tasks *x, enum work_event type, const struct task 
 }
 
 /* Gives the job the input of the next task, so that the device can receive it during the present
- * task. The job becomes a user of that input, because the next task may be dropped meanwhile. */
+ * task. The job becomes a user of this input, because the next task may be dropped meanwhile. */
 static void name_next(struct tasks *x, struct job_task *job)
 {
 	const struct task *next = x->uses.held->takes_encoded ? queue_next(x->queue) : NULL;

@@ -53,14 +53,15 @@ void tasks_arrive(struct tasks *x, const struct route *r, uint32_t position, boo
 bool tasks_next_job(struct tasks *x, struct job *job, int64_t now_us);
 /* Takes the output of a computed job. The task lasts until its planned end. */
 void tasks_job_done(struct tasks *x, struct job *job, int64_t now_us);
-/* Records that the worker has ended a job other than a task. The worker could not start a task
- * before that. */
+/* Records that the worker has ended a job other than a task. Before the end of this job the
+ * worker could not start a task. */
 void tasks_other_job_done(struct tasks *x, const struct job *job);
 /* Ends a task that is due: reports its end and passes its output on. */
 void tasks_end_due(struct tasks *x, int64_t now_us);
 /* Reports the tasks that arrived and could not start. */
 void tasks_report_waiting(struct tasks *x);
-/* Drops the running task if the worker has computed it and it only waits for its planned end. */
+/* Drops the running task if the worker has computed the task, so that the task only waits for its
+ * planned end. */
 void tasks_drop_running(struct tasks *x);
 void tasks_forget(struct tasks *x);                   /* drops all tasks when the run has ended */
 void tasks_free_from(struct tasks *x, int64_t at_us); /* lets no task begin before at_us */

@@ -1,16 +1,17 @@
 /* connections.c - connects to the nodes that the next plan needs, before the plan takes effect.
  *
- * Before two nodes can exchange tensors, they need a session, a connection for activations or sums,
- * and a first round trip on it: up to seven round trips together. If the first activation caused
- * this work, its microbatch would wait, and the controller would take the link for a slow one.
+ * Before two nodes can exchange tensors, they need a session, a connection for activations or
+ * sums, and a first round trip on this connection. All this takes up to seven round trips. If the
+ * first activation caused this work, its microbatch would wait, and the controller would take the
+ * link for a slow one.
  *
  * On the order CONNECT the agent dials the nodes and sends each a message of zeros in the class
  * that the plan will use. A message of a class opens the connections of that class (wire/post.h).
  * When the messages are acknowledged, the agent answers with CONNECTED. Possible substitutes get a
  * message too, but the answer does not wait for them.
  *
- * In runs of many nodes an agent cannot stay connected to all others. There the agent closes an
- * idle connection if neither this order nor the previous one names its peer.
+ * In runs of many nodes an agent cannot stay connected to all other nodes. In such runs the agent
+ * closes an idle connection to a peer that neither this order nor the previous order names.
  */
 #include "agent/network/connections.h"
 
@@ -20,11 +21,12 @@
 #include "base/alloc.h"
 
 enum {
-	/* Size of the first message for activations. Its parts travel on several connections,
-	 * because after a pause one connection may not send so much at once. */
+	/* Size of the first message for activations. The parts of such a message travel on
+	 * several connections, because after a pause one connection may not send so much at
+	 * once. */
 	ACTIVATION_BYTES = 16 << 10,
-	/* Size of the first message for sums. It is long enough for the connections of bulk data to
-	 * raise their rate above the initial one. */
+	/* Size of the first message for sums. With so long a message, the connections of bulk
+	 * data raise their rate above the initial rate. */
 	SUM_BYTES = 64 << 10,
 	AGAIN_US = 100000 /* time between two attempts to dial a node or to send to it */
 };

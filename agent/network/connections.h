@@ -13,7 +13,7 @@ struct connections; /* opaque; the agent has one */
 struct connections *connections_new(struct peers *peers);
 void connections_free(struct connections *c);  /* NULL is allowed */
 
-/* Begins to connect to the nodes of an order, which replaces the previous one. */
+/* Begins to connect to the nodes of an order. The order replaces the previous order. */
 void connections_begin(struct connections *c, const struct msg_connect *m);
 /* Continues the order. Sends CONNECTED once every node that the plan needs has received a
  * message. */

@@ -12,8 +12,8 @@
 
 enum {
 	READ_BEATS = 10, /* number of heartbeats from one reading to the next */
-	/* Limit of a reading, in heartbeats. A longer reading makes the previous figures
-	 * outdated. */
+	/* If a reading takes longer than this number of heartbeats, the previous figures are
+	 * dropped. */
 	OLD_BEATS = 50
 };
 
@@ -25,8 +25,8 @@ struct gpu_monitor {
 	struct gpu_figures newest;
 	unsigned beats; /* number of heartbeats since the last reading began */
 	bool failed;    /* NVML cannot be opened */
-	/* The next three fields belong to the thread while it reads: the GPU (NULL before the first
-	 * reading), its figures, and the error if the GPU could not be read. */
+	/* While the thread reads, the next three fields belong to the thread: the GPU (NULL
+	 * before the first reading), its figures, and the error if the GPU could not be read. */
 	struct nvml *nvml;
 	struct gpu_figures reading;
 	struct error err;

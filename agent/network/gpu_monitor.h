@@ -20,11 +20,12 @@ struct gpu_monitor; /* opaque */
  * Errors are those of worker_new. */
 int gpu_monitor_new(struct gpu_monitor **out, const char *library, const char *bus_id,
 		    const struct log *log, struct error *err);
-/* Waits for a reading under way. NULL is allowed. */
+/* Frees the monitor, after waiting for a reading under way. NULL is allowed. */
 void gpu_monitor_free(struct gpu_monitor *m);
 
-/* Returns the newest figures; call it with every heartbeat. The figures are empty before the first
- * reading, while a reading has lasted longer than 5 s, and if m is NULL. */
+/* Returns the newest figures; call it with every heartbeat. The figures are empty before the
+ * first reading has ended, once the present reading has lasted longer than 5 s, and if m is
+ * NULL. */
 struct gpu_figures gpu_monitor_turn(struct gpu_monitor *m);
 /* Returns true while the thread reads. gpu_monitor_free would then wait for the thread, and forever
  * if the driver hangs. NULL is allowed. */

@@ -14,13 +14,13 @@ enum {
 	LINKS_MANY_US = 2000000,
 	/* Least time between two reports, even if the delay of a link has changed. */
 	LINKS_SOON_US = 100000,
-	/* A report is due early after this many tensors whose delay differs from the reported
-	 * delay. */
+	/* The next report is due early after this many tensors whose delay clearly differs from
+	 * the reported one (link_times_delay). */
 	UNLIKE = 2
 };
 
-/* limited: the sender had too little to send, so the rate is only a lower bound of the
- * bandwidth. */
+/* Records a rate. If the sender had too little to send (`limited`), the rate only raises a
+ * bandwidth that is already known. */
 void link_times_rate(struct peer *p, double bytes_per_s, bool limited)
 {
 	if (!limited || (p->bandwidth > 0 && bytes_per_s > (double)p->bandwidth))
@@ -33,8 +33,8 @@ void link_times_add(struct mean_time *mean, int64_t us)
 	mean->n++;
 }
 
-/* Returns the mean of the times since the last report. If there are none, returns the mean that was
- * reported last. */
+/* Returns the mean of the times since the last report. If there are no such times, returns the
+ * mean that was reported last. */
 static float report_mean(struct mean_time *mean)
 {
 	if (mean->n > 0)
@@ -82,7 +82,7 @@ static bool measure_link(struct link_times *t, uint16_t to, struct msg_link *l)
 	return true;
 }
 
-static const double unlike_s = 0.02; /* smaller changes of a delay, in seconds, are noise */
+static const double unlike_s = 0.02; /* changes of a delay below this many seconds count as noise */
 
 void link_times_forget(struct link_times *t)
 {

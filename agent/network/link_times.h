@@ -24,20 +24,21 @@ struct link_times {
 	/* number of tensors since the last report whose delay is at least twice, or at most half,
 	 * the reported delay */
 	uint32_t n_unlike;
-	/* Times in which this node's host encodes an activation, or decodes one. */
+	/* Times that this node's host takes to encode an activation, and to decode an
+	 * activation. */
 	struct mean_time encode, decode;
 };
 
 /* Adds a time to the mean. */
 void link_times_add(struct mean_time *mean, int64_t us);
 
-/* Records the rate of a link, bytes per second. limited: the sender had too little to send, so the
- * bandwidth is at least this rate. Public for tests only. */
+/* Records the rate of a link, bytes per second. limited: true if the sender had too little to
+ * send. The bandwidth may then be higher than the rate. Public for tests only. */
 void link_times_rate(struct peer *p, double bytes_per_s, bool limited);
 /* Forgets the delays measured since the last report. */
 void link_times_forget(struct link_times *t);
-/* Records the delay of a tensor to that node, s. The delay ends when the tensor leaves an emulated
- * link, or when it arrives on a real one. */
+/* Records the delay, in seconds, of a tensor that was sent to node `to`. On an emulated link the
+ * delay ends when the tensor leaves, on a real link when the tensor arrives. */
 void link_times_delay(struct link_times *t, uint16_t to, double delay_s, int64_t now_us);
 void link_times_tell(struct link_times *t, int64_t now_us); /* reports all links now */
 void link_times_turn(struct link_times *t,

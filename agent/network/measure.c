@@ -24,16 +24,18 @@
 #include "base/alloc.h"
 #include "wire/address.h"
 
-/* Connecting takes three round trips: 1.8 s if the one-way delay is 300 ms, well below CONNECT_US.
- * The post remembers the last 16 probes. At one probe every PROBE_FIRST_US, they can measure a
- * round trip of up to 2.4 s. */
+/* How CONNECT_US and PROBE_FIRST_US were chosen. Connecting takes three round trips, which are
+ * 1.8 s if the one-way delay is 300 ms. CONNECT_US is well above this. The post recognises the
+ * answers to its last 16 probes. With one probe every PROBE_FIRST_US, it can measure round trips
+ * of up to 2.4 s. */
 enum {
 	CONNECT_US = 4000000, /* time limit for connecting */
-	/* Limit for a link that had no session for CONNECT_US before the order. Without it, a
-	 * closed port would delay every round of measurements by CONNECT_US. */
+	/* This limit replaces CONNECT_US for a link that had no session for CONNECT_US before the
+	 * order. Otherwise a closed port would delay every round of measurements by
+	 * CONNECT_US. */
 	CONNECT_MORE_US = 300000,
-	/* Time between two probes of a link in a small run. It is multiplied by 1 + n_nodes /
-	 * PROBE_EVERY_NODES. */
+	/* Time between two probes of a link in a small run. In larger runs this time is
+	 * multiplied by 1 + n_nodes / PROBE_EVERY_NODES. */
 	PROBE_EVERY_US = 2000000,
 	PROBE_EVERY_NODES = 24,
 	/* Least time between two probes of a link while an order measures round trips. */
@@ -78,7 +80,7 @@ struct measure {
 	uint32_t n_level;     /* number of successive checks in which the rate has not risen */
 };
 
-/* If the rate rises by less than this factor from check to check, it counts as not rising. */
+/* A rate that grows by less than this factor from check to check counts as not rising. */
 static const double level = 1.05;
 
 struct measure *measure_new(struct peers *peers, struct packet_trains *trains,
@@ -104,8 +106,8 @@ static bool is_hurried(const struct measure *w, uint16_t to)
 	return w->all_until_us || (w->standing == MEASURE_PROBING && w->order.to == to);
 }
 
-/* Returns the time between two probes of a link. The more nodes the run has, the longer is this
- * time. Emulated links are probed only on order. */
+/* Returns the time between two probes of a link. This time grows with the number of nodes in the
+ * run. Emulated links are probed only on the controller's order. */
 static int64_t probe_every_us(const struct measure *w, uint16_t to, int64_t round_trip_us)
 {
 	if (is_hurried(w, to))
@@ -150,9 +152,9 @@ static void answer_order(struct measure *w, const struct post_peer_info *info, d
 	w->standing = MEASURE_NONE;
 }
 
-/* Reports that only small messages pass, and dials again: the queued bulk data of the old
- * connection would look like a stalled training. The link stays doubted (probe.c), so the
- * controller avoids it. */
+/* Reports that only small messages pass. Then dials again, which drops the bulk data that is
+ * queued on the old connection. Otherwise the link would be reported as stuck for this data. The
+ * link stays doubted (probe.c), so the controller avoids it. */
 static void tell_only_small(struct measure *w, int64_t now_us)
 {
 	uint16_t to = w->order.to;
@@ -215,10 +217,10 @@ static bool has_levelled(struct measure *w, const struct post_peer_info *info, i
 	return w->n_level >= 2;
 }
 
-/* Returns the limit of unacknowledged bulk data, bytes: WINDOW_BYTES plus twice what the link
- * carries in a round trip, so that the rate can double. Before the first acknowledgement the limit
- * is small. On a slow link a larger limit would delay all acknowledgements, and the link would look
- * as if it lost large messages. */
+/* Returns the limit of unacknowledged bulk data, bytes. The limit is WINDOW_BYTES plus twice the
+ * bytes that the link carries in a round trip, so that the rate can double. Before the first
+ * acknowledgement the limit is small. On a slow link a larger limit would delay all
+ * acknowledgements, and the link would look as if it lost large messages. */
 static size_t window_bytes(const struct post_peer_info *info)
 {
 	if (info->delivery_bytes_per_s == 0)
@@ -248,8 +250,8 @@ static void fill_link(struct measure *w, struct post_peer_info *info, int64_t no
 		info->retained_bytes += PIECE_BYTES;
 }
 
-/* Begins to fill the link with bulk data. Extends the time limit, because unanswered trains may
- * have used it up. */
+/* Begins to fill the link with bulk data. Extends the time limit, because the wait for unanswered
+ * trains may have used it up. */
 static void begin_filling(struct measure *w, const struct post_peer_info *info, int64_t now_us)
 {
 	int64_t least_us = FILL_LEAST_US + 4 * info->least_round_trip_us;

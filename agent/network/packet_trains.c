@@ -31,15 +31,15 @@ enum {
 	QUIET_US = 100000,
 	/* Time limit of an answer, in addition to the round trip and QUIET_US. */
 	OVERDUE_US = 1500000,
-	/* No more trains are sent once this many successive peers have answered none. */
+	/* No more trains are sent once this many successive peers have not answered any train. */
 	UNREACHED_MOST = 3,
 	TRAINS_PASS = 2, /* limit of the trains in a pass */
 	TRAINS_MOST = 12
 };
 
-/* The passes, in this order; the last one is repeated. The first pass has one short train, and is
- * repeated while the rate is below `slow`. A long train would fill the queue of a slow link for
- * seconds, and delay all other traffic of the link. */
+/* The passes, in this order; the last pass is repeated. The first pass has one short train, and
+ * is repeated while the rate is below `slow`. A long train would fill the queue of a slow link
+ * for seconds, and delay all other traffic of the link. */
 static const struct pass {
 	uint32_t n, packets; /* number of trains, and number of packets in each train */
 } passes[] = { { 1, 48 }, { TRAINS_PASS, 128 }, { TRAINS_PASS, 256 } };
@@ -124,7 +124,7 @@ static void begin_pass(struct packet_trains *t, const struct pass *pass, int64_t
 	t->next_us = now_us + draw_us(t, PAUSE_US);
 }
 
-/* Returns true if the only rate so far is that of the short train, and the link is fast enough for
+/* Returns true if only the short train has given a rate so far, and the link is fast enough for
  * longer trains. The short train's rate is then discarded, because varying delays make it
  * inaccurate. */
 static bool is_too_short(const struct packet_trains *t, double rate)

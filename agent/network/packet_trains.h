@@ -16,7 +16,7 @@ struct packet_trains; /* opaque; the agent has them */
 enum packet_trains_standing { TRAINS_UNDER_WAY, TRAINS_ANSWERED, TRAINS_UNANSWERED };
 
 /* bound: the address of the port for tensors; it is read when packet_trains_open is called. Both
- * arguments are borrowed (packet_trains_free). */
+ * arguments are borrowed until packet_trains_free. */
 struct packet_trains *packet_trains_new(struct peers *peers, const char *bound);
 void packet_trains_free(struct packet_trains *t); /* NULL is allowed */
 int packet_trains_fd(
@@ -29,8 +29,8 @@ void packet_trains_open(struct packet_trains *t);
 /* Begins to measure the link to a node. Returns false if there is no socket, or if the last
  * UNREACHED_MOST peers have answered no train. */
 bool packet_trains_begin(struct packet_trains *t, uint16_t to, int64_t now_us);
-/* Continues the measurement. rate: the result, bytes per second. last: the measurement ends now if
- * there is any result. */
+/* Continues the measurement. rate: the result, bytes per second. last: true to end the
+ * measurement now, if it has a usable result. */
 enum packet_trains_standing packet_trains_turn(struct packet_trains *t, bool last, double *rate,
 					       int64_t now_us);
 /* Returns the rate of the answers so far, bytes per second; 0: no answers. On a very slow link the

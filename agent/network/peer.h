@@ -18,8 +18,8 @@ struct large_trial {
 	post_peer_id old;
 	post_peer_id dial;  /* the connection on which the last large probe was sent; 0: none */
 	int64_t since_us;   /* when the first large probe left on the connection `dial` */
-	/* The link loses large messages: small probes were answered, and large ones were not, for
-	 * several times the expected time (probe.c). */
+	/* The link loses large messages, because for several times the expected time the peer
+	 * answered small probes but no large probe (probe.c). */
 	bool loses_large;
 };
 
@@ -56,23 +56,24 @@ struct peer {
 	/* The peer's connection on which arrivals.c has stopped accepting sums; 0: none. */
 	post_peer_id deferred;
 	/* ---- misuse.c ---- */
-	/* Iteration in which this node reported the peer and ignores its messages; 0: none. */
+	/* Iteration in which this node has reported the peer. Until the next start of an
+	 * iteration, the peer's messages are ignored. 0: none. */
 	uint64_t reported_in;
 	uint64_t misfits_in; /* last iteration with unexpected messages of the peer */
 	uint32_t misfits;    /* number of unexpected messages in iteration misfits_in */
 	uint64_t malformed;  /* the peer's number of malformed frames at the last check */
 	/* ---- probe.c ---- */
-	/* The link may be cut; a large probe that is answered ends the doubt. */
+	/* The link may be cut. The doubt ends when the peer answers a large probe. */
 	bool doubted;
 	int64_t doubted_us;  /* when the doubt began */
 	int64_t large_us;    /* when the last large probe left on this link */
 	bool small_passes;   /* small messages are answered while the link is stuck */
 	struct large_trial trial;
-	/* Time since which messages wait and nothing was acknowledged; 0: not stuck. */
+	/* When messages began to wait without any acknowledgement; 0: the link is not stuck. */
 	int64_t stuck_us;
 	/* ---- link_times.c ---- */
-	/* Sum of n_held delays of activations and gradients. A delay begins when the task ends. It
-	 * ends when the tensor leaves (emulated link) or arrives (real link). */
+	/* Sum of n_held delays of activations and gradients. A delay lasts from the end of the
+	 * task until the tensor leaves (emulated link) or arrives (real link). */
 	double held_s;
 	uint64_t n_held;
 	double reported_s; /* the mean delay in the last report, s */

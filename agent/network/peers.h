@@ -27,19 +27,20 @@ struct peers {
 	struct tell *tell;
 };
 
-/* Dials the node unless it is dialed. Returns false if its address is not known, or if dialing
- * failed less than a second ago. */
+/* Dials the node unless it is dialed already. Returns false if the node's address is not known,
+ * or if dialing the node failed less than a second ago. */
 bool peers_dial(struct peers *peers, uint16_t node);
 /* Closes the connection to the node. No message may be waiting on this connection. */
 void peers_close(struct peers *peers, uint16_t node);
-/* Replaces the connection to the node by a new one. No message may be waiting on the old one. */
+/* Replaces the connection to the node by a new connection. No message may be waiting on the old
+ * connection. */
 void peers_redial(struct peers *peers, uint16_t node);
-/* Returns how long an answer from the node may take, us: a round trip, an allowance for its
- * variation, and the transfer time of the unacknowledged bytes. */
+/* Returns how long an answer from the node may take, us. This is a round trip, an allowance for
+ * its variation, and the transfer time of the unacknowledged bytes. */
 int64_t peers_expected_us(const struct peers *peers, uint16_t to);
-/* Returns the expected time from the request of a piece to its arrival, us, for a link that is as
- * fast in both directions; 0: not known. floats: floats of the piece in each of its three
- * arrays. */
+/* Returns the expected time from the request of a piece to its arrival, us; 0: not known. Assumes
+ * that the link is equally fast in both directions. floats: number of floats of the piece in each
+ * of its three arrays. */
 int64_t peers_piece_us(const struct peers *peers, uint16_t from, size_t floats);
 
 #endif

@@ -1,9 +1,9 @@
 /* probe.c - finds links that may be cut: a message waits, and nothing is acknowledged.
  *
- * A link is stuck from the time at which a message began to wait on it, or from the last
- * acknowledgement in the message's class, whichever is later. A link that is stuck for longer than
- * expected (peers_expected_us) is doubted. Every heartbeat reports these links, and the controller
- * decides what to do (controller/iteration/link_failures.c).
+ * A link is stuck since a message began to wait on it, or since the last acknowledgement in the
+ * message's class if that is later. A link that is stuck for longer than expected
+ * (peers_expected_us) is doubted. Every heartbeat reports these links, and the controller decides
+ * what to do (controller/iteration/link_failures.c).
  *
  * The waiting message is dropped when its iteration ends or continues without the link. After that
  * only probes can show whether the link works. The doubt ends when a large probe is answered. Small
@@ -12,11 +12,11 @@
  * the operating system detect that an earlier packet was lost. Lost probes fill the connection's
  * buffer, so the link is dialed again from time to time.
  *
- * A connection on which TCP waits after losses looks the same at first: TCP doubles its timeout,
- * and small messages on other connections pass meanwhile. A new connection starts with a short
- * timeout. If it answers small probes and no large one for some seconds, the network loses large
- * packets. A connection whose message still waits is not dialed again. It gets a longer time, in
- * which TCP sends a packet about six times.
+ * If TCP waits on a connection after losses, the link seems to lose large messages: TCP doubles
+ * its timeout, and small messages on other connections pass meanwhile. A new connection starts
+ * with a short timeout. If a new connection answers only small probes for some seconds, the
+ * network does lose large packets. A connection whose message still waits is not dialed again. It
+ * gets a longer time before it is judged, in which TCP sends a packet about six times.
  */
 #include <stdlib.h>
 
@@ -26,9 +26,10 @@
  * open. */
 enum { REDIAL_US = 4000000 };
 
-/* A link loses large messages if its connection answers only small probes for LOST_TIMES times the
- * expected time, and for at least LOST_LEAST_US. The connection on which the doubt began gets
- * longer, OLD_TIMES and OLD_LEAST_US, because TCP may still be waiting on it. */
+/* A link loses large messages if its connection answers only small probes for LOST_TIMES times
+ * the expected time, and for at least LOST_LEAST_US. The limits of the connection on which the
+ * doubt began are longer, OLD_TIMES and OLD_LEAST_US, because TCP may still be waiting on this
+ * connection. */
 enum { LOST_TIMES = 3, LOST_LEAST_US = 2000000, OLD_TIMES = 30, OLD_LEAST_US = 20000000 };
 
 static bool is_new(const struct peer *p)

@@ -7,8 +7,8 @@
 #include "agent/network/peers.h"
 #include "wire/msg.h"
 
-/* Checks all links. Writes the stuck ones to `out`, which has room for MSG_STUCK, and returns their
- * number. */
+/* Checks all links. Writes the stuck links to `out`, which has room for MSG_STUCK links, and
+ * returns their number. */
 uint32_t probe_links(struct peers *peers, struct msg_stuck *out, int64_t now_us);
 
 #endif

@@ -18,8 +18,8 @@ struct report *report_new(struct tell *tell, const struct run *run,
 			  const struct progress *progress);
 void report_free(struct report *r);  /* NULL is allowed */
 
-/* Records an event of a task of this node. The next report is sent a few milliseconds later, or at
- * once if it is full. */
+/* Records an event of a task of this node. The next report is sent a few milliseconds later, or
+ * at once if the report is full. */
 void report_event(struct report *r, const struct msg_task_event *e);
 void report_flush(struct report *r, int64_t now_us); /* sends the recorded events now */
 /* Sends the recorded events if a report is due. */

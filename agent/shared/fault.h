@@ -1,8 +1,9 @@
 /* fault.h - the injected faults of an agent, and their effects on its times and links.
  *
- * Each fault has a number and a duration, after which it heals. Duration 0: it heals only when the
- * controller orders it. Several faults of a kind combine: factors multiply, losses are independent.
- * The functions are pure. orders.c carries out the faults KILL and HANG itself.
+ * Each fault has a number and a duration, after which it heals. A fault with duration 0 heals
+ * only when the controller orders this. Several faults of a kind combine: factors multiply,
+ * losses are independent. The functions are pure. orders.c carries out the faults KILL and HANG
+ * itself.
  */
 #ifndef AGENT_FAULT_H
 #define AGENT_FAULT_H
@@ -22,13 +23,14 @@ struct faults {
 		/* The node at the other end of the affected link; -1: all links are affected. */
 		int32_t peer;
 		float factor;
-		int64_t ends_us; /* when the fault ends; INT64_MAX: when the controller orders it */
+		/* when the fault ends; INT64_MAX: when the controller orders its end */
+		int64_t ends_us;
 	} active[FAULT_MOST];
 };
 
-/* Adds a fault, or replaces the fault that has the same number. The kind FAULT_NONE heals the fault
- * with this number. -EINVAL: KILL, HANG, or refused by fault_refusal (wire/faults.h). -ENOSPC: too
- * many faults are active. */
+/* Adds a fault, or replaces the fault that has the same number. The kind FAULT_NONE heals the
+ * fault with this number. -EINVAL: the kind is KILL or HANG, or fault_refusal (wire/faults.h)
+ * refuses the fault. -ENOSPC: too many faults are active. */
 int fault_apply(struct faults *f, const struct msg_fault *m, int64_t now_us);
 /* Heals the faults whose time is over. Returns true if there were any. */
 bool fault_expire(struct faults *f, int64_t now_us);

@@ -37,7 +37,8 @@ enum job_kind {
 	JOB_NORM, /* decode and hash the sums in `slices`, and compute their sum of squares */
 	/* Make an AdamW step with the sum in `slices`; zero the gradient; hash. */
 	JOB_STEP,
-	/* Replace layers by those of the standby copy (stage_stack); zero the gradient; hash. */
+	/* Replace layers by the layers of the standby copy (stage_stack); zero the gradient;
+	 * hash. */
 	JOB_STACK,
 	JOB_STATE, /* copy a part of weights and moments to `out` (3, P) */
 	/* The last two jobs work on the standby copy. */
@@ -53,7 +54,8 @@ struct job_prepare {
 	 * paths in compute_setup. */
 	const char *corpus;
 	uint32_t n_corpus;
-	/* Outputs. PREPARE sets all of them. KEEP sets only those whose comment names KEEP. */
+	/* The fields below are outputs. PREPARE sets all of them. KEEP sets only the outputs
+	 * whose comment names KEEP. */
 	size_t parameters;  /* output of PREPARE and KEEP: number of parameters P */
 	size_t activation;  /* output: floats of an activation, B * T * C */
 	bool takes_encoded; /* output: stage_takes_encoded of the stage */
@@ -62,8 +64,8 @@ struct job_prepare {
 	uint64_t device_free_bytes;
 };
 
-/* MIX: adds weight * state to the stage's weights and moments. `first`: replaces them by weight *
- * state. */
+/* Part of the job MIX, which adds weight * state to the stage's weights and moments. If `first`
+ * is true, replaces the weights and moments by weight * state. */
 struct job_mix {
 	const float *state; /* (3, P) weights and moments of a neighbouring stage */
 	float weight;
@@ -80,16 +82,17 @@ struct job_task {
 	 * is set. */
 	uint64_t position;
 	struct tensor_bytes in; /* input of the task; `at` NULL: the task reads tokens */
-	/* Input that the next task will probably have, and the body that owns this input (body.h);
-	 * NULL: none. The job is a user of the body. Unique numbers identify the inputs of this
-	 * task and of the next one (stage_task). */
+	/* Input that the next task will probably have, and the body that owns this input
+	 * (body.h); NULL: no such input. The job is a user of the body. Unique numbers identify
+	 * the inputs of this task and of the next one (stage_task). */
 	struct tensor_bytes next;
 	struct body *next_owner;
 	uint64_t in_number, next_number;
-	/* The caller sets the codec. Output: bytes from malloc, which the caller owns; `at` NULL:
-	 * none. */
+	/* The task's output. The caller sets the codec. The job sets the bytes, from malloc,
+	 * which the caller then owns; `at` NULL: no output. */
 	struct tensor_bytes out;
-	/* The output is given as `leaving`, while the device still copies it to the host. */
+	/* The job gives the output as `leaving`, and does not wait until the device has copied it
+	 * to the host. */
 	bool leaves;
 	struct stage_output *leaving; /* output, owned by the caller; NULL: none */
 	float loss;                   /* output of TASK_LOSS */
@@ -136,8 +139,8 @@ struct job {
 	struct job_measured measured;
 	/* PREPARE, RESTORE: the folder of the run's checkpoints; NULL: no checkpoint is read. */
 	const char *folder;
-	/* PREPARE, RESTORE, STEP, FOLLOW: iteration of the job. LOAD: only assign.c reads the
-	 * field, after the job. */
+	/* PREPARE, RESTORE: iteration of the checkpoint. STEP, FOLLOW: iteration of the step.
+	 * LOAD: iteration of the copy, which only assign.c reads, after the job. */
 	uint64_t iteration;
 	/* PREPARE, RESTORE: hash that the checkpoint's file must have. MIX: hash that the
 	 * neighbour's weights must have. 0: unknown. */
@@ -149,13 +152,14 @@ struct job {
 	/* ---- outputs ---- */
 	int rc; /* 0, or an error that err describes */
 	struct error err;
-	bool refused; /* the cause of rc is the input: a file, or a neighbour's weights */
+	/* the cause of the error rc is the job's input: a file, or a neighbour's weights */
+	bool refused;
 	int64_t began_us, ended_us; /* when the job began and ended, monotonic clock */
 	/* Output of STATE (3, P), from malloc; the caller owns it. NULL: none. */
 	float *out;
-	/* (slices_count) Output of GRADIENT: the encoded slices, except this node's own. Output of
-	 * SUM: the encoded sum of this node's slice, and NULL for the others. The caller owns the
-	 * array and each slice, all from malloc. */
+	/* (slices_count) Output of GRADIENT: the encoded slices, except this node's own. Output
+	 * of SUM: the encoded sum of this node's slice, and NULL for the other slices. The caller
+	 * owns the array and each slice, all from malloc. */
 	void **bodies;
 	double sum_squares; /* output of NORM: sum of squares of the summed gradient */
 	uint64_t hash;      /* output of MEASURE, STEP, STACK, FOLLOW: hash of the weights */

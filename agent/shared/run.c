@@ -1,4 +1,5 @@
-/* run.c - computes the emulated times of transfers. WELCOME gives them for activations in fp32. */
+/* run.c - computes the emulated times of transfers in any format. WELCOME gives the times for
+ * activations in fp32. */
 #include "agent/shared/run.h"
 
 double run_delay_s(const struct run *r, enum tensor_format wire, uint16_t to)

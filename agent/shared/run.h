@@ -1,5 +1,5 @@
-/* run.h - what the agent knows of a run from the controller's WELCOME. join.c writes it, other
- * modules read it. */
+/* run.h - what the agent knows of a run from the controller's WELCOME. join.c writes the struct,
+ * other modules read it. */
 #ifndef AGENT_RUN_H
 #define AGENT_RUN_H
 
@@ -26,13 +26,13 @@ struct run {
 	struct emulated_times times;
 	struct route_limits limits;
 	struct model_config config;
-	/* (n_stages) for each stage, how the sums of its gradient are encoded. The format here is
-	 * fp32; the order REDUCE names the format to use. */
+	/* (n_stages) for each stage, how the sums of its gradient are encoded. The field `format`
+	 * is always fp32 here, because the order REDUCE names the format to use. */
 	struct sum_codec *sum_codecs;
 };
 
-/* Returns the emulated time of sending an activation in this format to a node, s, without the time
- * scale and faults. 0: times are not emulated. */
+/* Returns the emulated time, in seconds, of sending an activation in this format to a node. The
+ * time scale and faults are not included. 0: times are not emulated. */
 double run_delay_s(const struct run *r, enum tensor_format wire, uint16_t to);
 
 #endif

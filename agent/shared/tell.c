@@ -12,7 +12,8 @@
 enum {
 	LOG_EVERY_US = 1000000,
 	LEAVE_US = 1000000, /* time that the controller has to acknowledge the last message */
-	/* If this multiple of the link's timeout is longer than LEAVE_US, it replaces LEAVE_US. */
+	/* If LEAVE_TIMES times the link's timeout is longer than LEAVE_US, this time replaces
+	 * LEAVE_US. */
 	LEAVE_TIMES = 3,
 	LINGER_US = 30000 /* time in which acknowledgements of received messages can still leave */
 };

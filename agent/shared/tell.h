@@ -17,7 +17,8 @@
 /* Warnings and errors that have not been sent to the controller yet. */
 struct log_lines {
 	struct msg_log list[8]; /* (n) the oldest first */
-	/* n lines are in the list. `dropped` counts further lines that did not fit. */
+	/* `n` lines are in the list. `dropped` counts the lines that did not fit into the
+	 * list. */
 	uint32_t n, dropped;
 	int64_t next_us;        /* when the next line may be sent */
 };
@@ -42,7 +43,7 @@ struct ending {
 	int64_t drain_by_us;
 };
 
-/* The clock of the controller. Its PING reports the offset. */
+/* The clock of the controller. The controller's PING reports the offset. */
 struct controller_clock {
 	int64_t offset_us; /* the agent's clock + offset_us = the controller's clock */
 	bool is_measured;
@@ -70,8 +71,8 @@ void tell_trouble(struct tell *t, bool fatal, const char *format, ...)
 /* Logs a warning or an error, and keeps it for the controller. */
 void tell_log(struct tell *t, enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Sends the oldest line kept by tell_log, but at most one in a second. Call it once a controller
- * has admitted the agent. */
+/* Sends the oldest line kept by tell_log, but at most one line in a second. Call it once a
+ * controller has admitted the agent. */
 void tell_turn(struct tell *t, int64_t now_us);
 /* Begins to drain: heartbeats announce that the agent will leave, and the controller sends STOP
  * when the agent may leave. Returns false if the agent is already draining, or has no
@@ -84,8 +85,8 @@ void tell_set_clock(struct tell *t, const struct msg_ping *ping);
 int64_t tell_to_controller_us(const struct tell *t, int64_t own_us);
 int64_t tell_from_controller_us(const struct tell *t, int64_t controller_us);
 /* Requests that the agent ends with this exit status, once the controller has acknowledged all
- * messages. The agent waits for them at most LEAVE_US, or three timeouts of the link if that is
- * longer. A second call changes nothing. */
+ * messages. The agent waits for the acknowledgements at most LEAVE_US, or three timeouts of the
+ * link if that is longer. A second call changes nothing. */
 void tell_last(struct tell *t, int status, int64_t now_us);
 
 #endif

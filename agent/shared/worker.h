@@ -1,8 +1,8 @@
 /* worker.h - a thread that runs jobs, one at a time.
  *
- * The main loop must never wait for a matrix product. It hands a job to the thread and continues to
- * poll. worker_fd becomes readable when the job has ended. Between worker_start and worker_finished
- * the job and all memory that it points to belong to the thread.
+ * The main loop must never wait for a matrix product. Therefore the loop hands a job to the
+ * thread and continues to poll. worker_fd becomes readable when the job has ended. Between
+ * worker_start and worker_finished the job and all memory that it points to belong to the thread.
  */
 #ifndef AGENT_WORKER_H
 #define AGENT_WORKER_H
@@ -26,7 +26,8 @@ void worker_start(struct worker *w, void (*work)(void *context, void *job), void
 		  void *job);
 /* Returns true if a job is running, or has ended and worker_finished has not returned it yet. */
 bool worker_busy(const struct worker *w);
-/* Returns the ended job once; the job belongs to the caller again. NULL: none. Never waits. */
+/* Returns the ended job, and only once. The job belongs to the caller again. NULL: no job has
+ * ended. Never waits. */
 void *worker_finished(struct worker *w);
 
 #endif

@@ -1,7 +1,7 @@
-/* reduction.c - runs one reduction at a time through the states of reduction.h. reduction_next_job
- * gives the worker's job of the present state. reduction_job_done sends the job's result and enters
- * the next state. A newer attempt drops all results of the older one, but not the gradient, which
- * belongs to the stage.
+/* reduction.c - runs one reduction at a time through the states of reduction.h.
+ * reduction_next_job gives the worker's job of the present state. reduction_job_done sends the
+ * job's result and enters the next state. A newer attempt drops all results of the older attempt,
+ * but not the gradient, which belongs to the stage.
  */
 #include "agent/sums/reduction.h"
 
@@ -16,7 +16,8 @@
 struct reduction {
 	struct slices *slices; /* slices of the reduction; NULL: none is under way */
 	enum reducing standing;
-	/* (n_copies) nodes that have a standby copy of the stage; they also get the sum */
+	/* (n_copies) nodes that have a standby copy of the stage, and therefore also get the
+	 * sum */
 	uint16_t copies[MSG_NODES];
 	uint32_t n_copies;
 	uint32_t counts; /* number of gradients that the queue had counted at the last check */
@@ -77,8 +78,8 @@ static bool is_older_slice(const struct parcel *p, const void *context)
 	       p->head.attempt < slices_attempt(r);
 }
 
-/* Begins the reduction of a new order. If that reduction is already done, repeats the report.
- * Refuses an invalid order. */
+/* Begins the reduction of a new order. If the ordered reduction is already done, repeats the
+ * report. Refuses an invalid order. */
 void reduction_begin(struct reduction *x, const struct msg_reduce *m, uint32_t counts,
 		     int64_t now_us)
 {

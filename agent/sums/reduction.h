@@ -59,13 +59,14 @@ struct reduction_uses {
 struct reduction *reduction_new(const struct reduction_uses *uses); /* freed by reduction_free */
 void reduction_free(struct reduction *r);  /* NULL is allowed */
 
-/* Handles an order to reduce (MSG_REDUCE). Reports an invalid order. counts: as in
- * reduction_asks_for_count. */
+/* Handles an order to reduce (MSG_REDUCE). Reports an invalid order. reduction_asks_for_count
+ * explains `counts`. */
 void reduction_begin(struct reduction *x, const struct msg_reduce *m, uint32_t counts,
 		     int64_t now_us);
 void reduction_forget(struct reduction *x);
-/* Stores a piece of a part or a sum. Returns 0: stored, or too late and ignored. -EAGAIN: the piece
- * belongs to a reduction that has not begun here. -EINVAL, -EBADMSG: as slices_put_part. */
+/* Stores a piece of a part or a sum. Returns 0 if the piece was stored, or was too late and
+ * ignored. -EAGAIN: the piece belongs to a reduction that has not begun here. slices_put_part
+ * explains -EINVAL and -EBADMSG. */
 int reduction_put(struct reduction *x, const struct msg *m);
 /* Returns true if the caller must check that this node has added all its gradients, because the
  * reduction waits for them. If all are added, the caller calls reduction_counted. counts: number of

@@ -21,9 +21,10 @@
  * few. */
 enum { SPANS_MOST = 256 };
 
-/* Bytes that a thread hashes at a time: a multiple of the size of a leaf in the hash tree. */
+/* Number of bytes that a thread hashes at a time, a multiple of the size of a leaf in the hash
+ * tree. */
 #define HASH_UNIT ((size_t)16 * HASH_BATCH)
-/* Numbers whose squares a thread adds at a time: a multiple of the size of a block. */
+/* Number of floats whose squares a thread adds at a time, a multiple of the size of a block. */
 #define SQUARES_UNIT ((size_t)256 * SQUARES_BLOCK)
 
 /* The bytes of an encoded slice that have arrived: ascending ranges that do not touch. */
@@ -44,8 +45,8 @@ struct slices {
 	/* The encoded sums of all slices; in fp32 this is the staging buffer itself. */
 	unsigned char *sums;
 	size_t *sum_at;       /* (n + 1) offset in `sums` at which each slice's sum begins */
-	/* (n, bytes of this node's slice) the nodes' encoded parts of this node's slice, in order
-	 * of node. */
+	/* The n nodes' encoded parts of this node's slice, in order of node. Each part has the
+	 * bytes of an encoded slice. */
 	unsigned char *parts;
 	struct spans *part_spans; /* (n) for each node, the bytes of its part that have arrived */
 	struct spans *sum_spans;  /* (n) for each slice, the bytes of its sum that have arrived */
@@ -212,8 +213,8 @@ size_t slices_bytes(const struct slices *r, uint32_t slice)
 
 /* ---- work in blocks, by several threads ---- */
 
-/* Work that several threads share. It has n units; each thread takes the unit `next` and increments
- * `next`. */
+/* Work that several threads share. The work has n units. Each thread takes the unit `next` and
+ * increments `next`. */
 struct work {
 	void (*unit)(struct work *w, size_t unit, float *scratch);
 	size_t n;
@@ -227,7 +228,7 @@ struct work {
 	unsigned char *digests;
 	/* (squares_blocks) sum of the squares of each block of the staging buffer */
 	double *squares;
-	size_t n_squares;      /* number of units that compute `squares`; the others hash */
+	size_t n_squares;      /* number of units that compute `squares`; the other units hash */
 };
 
 static void take_units(void *work, uint32_t part, uint32_t parts)
@@ -249,7 +250,8 @@ static void do_work(struct work *w, struct pool *pool)
 		take_units(w, 0, 1);
 }
 
-/* Runs w->unit for each block of a slice. pool NULL: in the caller's thread. */
+/* Runs w->unit for each block of a slice. If pool is NULL, the caller's thread runs all of
+ * them. */
 static void do_blocks(struct work *w, uint32_t slice, struct pool *pool)
 {
 	struct sum_block *blocks;
@@ -321,9 +323,9 @@ static int insert_span(struct spans *s, uint32_t at, size_t from, size_t to)
 	return 0;
 }
 
-/* Records that the bytes [from, to) have arrived. Merges the range with the spans that it touches.
- * -EALREADY: all were recorded before; -EINVAL: a part of them was recorded before, or there are
- * too many spans. */
+/* Records that the bytes [from, to) have arrived. Merges the range with the spans that it
+ * touches. -EALREADY: all these bytes were recorded before; -EINVAL: a part of these bytes was
+ * recorded before, or there are too many spans. */
 static int add_span(struct spans *s, size_t from, size_t to)
 {
 	uint32_t at = s->n; /* the first span that begins after `from` */
@@ -351,8 +353,9 @@ static int add_span(struct spans *s, size_t from, size_t to)
 	return 0;
 }
 
-/* Returns the unit of a piece: its offset and its length must be multiples of the unit. In fp32 the
- * unit is a float, so that the caller can check the floats of each piece. */
+/* Returns the unit for pieces of a slice. The offset and the length of a piece must be multiples
+ * of the unit. In fp32 the unit is a float, so that the caller can check the floats of each
+ * piece. */
 static size_t unit_of(const struct slices *r)
 {
 	return is_fp32(r) ? sizeof(float) : 1;

@@ -1,18 +1,19 @@
 /* slices.h - the slices of a stage's gradient that its replicas sum, and the parts received.
  *
- * With r replicas, slice j consists of the floats [P*j/r, P*(j+1)/r) and belongs to nodes[j]. Every
- * replica encodes its part of slice j (model/codec/codec.h) and sends it to nodes[j]. That node
- * decodes the r parts, including its own, adds them in ascending order of node and encodes the sum.
- * It sends the encoded sum to all replicas. Every node decodes the sum, also the node that encoded
- * it. Therefore all nodes get the same bits. Parts and sums arrive in pieces of any size and in any
- * order. A reduction is complete at a node when the sums of all slices have arrived. Then
- * slices_decode writes them to the staging buffer.
+ * With r replicas, slice j consists of the floats [P*j/r, P*(j+1)/r) and belongs to nodes[j].
+ * Every replica encodes its part of slice j (model/codec/codec.h) and sends it to nodes[j]. That
+ * node decodes the r parts, including its own, adds them in ascending order of node and encodes
+ * the sum. Then nodes[j] sends the encoded sum to all replicas. Every node decodes the sum, even
+ * the node that encoded it. Therefore all nodes get the same bits. Parts and sums arrive in
+ * pieces of any size and in any order. A reduction is complete at a node when the sums of all
+ * slices have arrived. Then slices_decode writes the decoded sums to the staging buffer.
  *
  * This module only stores; the caller sends and receives. The functions that take a pool are
  * expensive, and may run in another thread than the other functions. The threads of the pool
- * process the blocks of a slice (struct sum_block) in any order, and the result does not depend on
- * the order. pool NULL: the caller's thread does all. slices_sum may run while the sums of other
- * slices arrive. A stage on a GPU does this work itself, by the functions at the end.
+ * process the blocks of a slice (struct sum_block) in any order, and the result does not depend
+ * on the order. If the pool is NULL, the caller's thread does all the work. slices_sum may run
+ * while the sums of other slices arrive. A stage on a GPU does this work itself, by the functions
+ * at the end.
  */
 #ifndef AGENT_SLICES_H
 #define AGENT_SLICES_H
@@ -28,13 +29,13 @@
 struct slices; /* opaque */
 struct stage;
 
-/* Makes the slices for a replica. nodes (n): the replicas, copied; they must ascend and contain
- * `me`, otherwise -EINVAL. floats: number of parameters P. The codec's array of starts is borrowed
- * until slices_free. -ENOMEM. */
+/* Makes the slices for a replica. nodes (n): the replicas, in ascending order and including `me`;
+ * copied. -EINVAL: the nodes do not ascend, or `me` is missing. floats: number of parameters P.
+ * The codec's array of starts is borrowed until slices_free. -ENOMEM. */
 int slices_new(struct slices **out, uint64_t iteration, uint32_t attempt, const uint16_t *nodes,
 	       uint32_t n, uint16_t me, size_t floats, const struct sum_codec *codec);
-/* Makes the slices for the holder of a standby copy. It adds no part, and receives all sums by
- * slices_put_sum. */
+/* Makes the slices for the holder of a standby copy. The holder adds no part, and receives all
+ * sums by slices_put_sum. */
 int slices_watch(struct slices **out, uint64_t iteration, uint32_t attempt,
 		 const uint16_t *nodes, uint32_t n, size_t floats, const struct sum_codec *codec);
 void slices_free(struct slices *r); /* NULL is allowed */
@@ -61,10 +62,10 @@ void *slices_own_part(struct slices *r);
 int slices_own_part_in(struct slices *r);
 
 /* Stores a piece of a node's part of this node's slice. offset: position of the piece in the
- * encoded slice, bytes. -EALREADY: the whole piece was stored before. -EINVAL: unknown node,
- * another slice, out of range, a piece stored in part before, or too many separate ranges.
- * -EBADMSG: the part is complete, but no correct computation gives its scales. In fp32 there are no
- * scales, and the caller checks the floats. */
+ * encoded slice, bytes. -EALREADY: the whole piece was stored before. -EINVAL: the node is
+ * unknown, the slice is not this node's, the piece is out of range or was stored in part before,
+ * or there are too many separate ranges. -EBADMSG: the part is complete, but no correct
+ * computation gives its scales. In fp32 there are no scales, and the caller checks the floats. */
 int slices_put_part(struct slices *r, uint16_t from, uint32_t slice, uint64_t offset,
 		    const void *body, size_t bytes);
 /* Returns true if the parts of all replicas have arrived, so that slices_sum may run. */
@@ -91,10 +92,10 @@ const uint64_t *slices_hashes(const struct slices *r);
 /* Returns the staging buffer (P), borrowed; valid after slices_decode. */
 const float *slices_staging(const struct slices *r);
 
-/* ---- sums on the stage's device (stage_sums_on_device) ----
- * These functions replace the functions above that take a pool, and give the same bits. The own
- * part and the decoded sum stay on the device, so slices_own_part and slices_staging are not used.
- * They return 0, or -EIO if the device has failed. */
+/* ---- sums on the stage's device (stage_sums_on_device) ---- These functions replace the
+ * functions above that take a pool, and give the same bits. This node's own part and the decoded
+ * sum stay on the device, so slices_own_part and slices_staging are not used. The functions
+ * return 0, or -EIO if the device has failed. */
 
 /* Encodes another replica's slice of the stage's gradient, as slices_encode. */
 int slices_encode_on(const struct slices *r, uint32_t slice, void *to, struct stage *s);

@@ -21,10 +21,12 @@ struct body {
 	int64_t ready_us;
 };
 
-/* Makes a body with one user. data (malloc): the body owns it from now on; NULL: no bytes. */
+/* Makes a body with one user. The body owns `data`, which is from malloc, from now on. NULL: no
+ * bytes. */
 struct body *body_new(void *data, size_t bytes, bool ready);
 struct body *body_hold(struct body *b); /* adds a user and returns the body */
-/* Removes a user. The last one frees the body. The argument is a struct body; NULL is allowed. */
+/* Removes a user. The last user frees the body. The argument is a struct body; NULL is
+ * allowed. */
 void body_drop(void *body);
 
 #endif

@@ -1,8 +1,8 @@
 /* codec_threads.h - threads that encode, check and decode tensors, so that the event loop need not.
  *
- * Jobs run in several threads at once. The jobs of one link are returned in the order in which they
- * were added, so that no tensor overtakes an earlier one. The threads are those of worker.h. Only
- * the event loop calls these functions.
+ * Jobs run in several threads at once. The jobs of one link are returned in the order in which
+ * they were added, so that no tensor overtakes an earlier one. Each thread is a struct worker
+ * (worker.h). Only the event loop calls these functions.
  */
 #ifndef AGENT_CODEC_THREADS_H
 #define AGENT_CODEC_THREADS_H
@@ -35,7 +35,8 @@ struct codec_job {
 	/* Decoding: the stage takes encoded bytes, so the job only checks them and copies them to
 	 * `floats`. */
 	bool stays_encoded;
-	/* (n), or codec_bytes if stays_encoded. Borrowed until the caller takes the job. */
+	/* n floats, or codec_bytes bytes if stays_encoded is set. Borrowed until the caller takes
+	 * the job. */
 	float *floats;
 	void *bytes; /* (codec_bytes) borrowed until the caller takes the job */
 	/* Decoding a message in pieces: the input begins skip_bytes after the start of the pieces.

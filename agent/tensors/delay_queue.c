@@ -1,5 +1,5 @@
-/* delay_queue.c - a binary heap of tensors, ordered by their time of departure. It emulates the
- * delays of a network on one machine. */
+/* delay_queue.c - a binary heap of tensors, ordered by their time of departure. The queue
+ * emulates the delays of a network on one machine. */
 #include "agent/tensors/delay_queue.h"
 
 #include <assert.h>
@@ -12,7 +12,8 @@
 
 struct place {
 	struct parcel *parcel;
-	/* Order of adding; decides which of two parcels with equal times leaves first. */
+	/* Number of the parcel in the order of adding. Of two parcels with equal times, the
+	 * parcel with the lower number leaves first. */
 	uint64_t number;
 };
 
@@ -33,7 +34,8 @@ size_t parcel_bytes(const struct parcel *p)
 	return p->body ? p->body->bytes : 0;
 }
 
-/* Returns when the parcel may leave the queue; INT64_MAX: not before its body is ready. */
+/* Returns when the parcel may leave the queue; INT64_MAX: not yet, because its body is not
+ * ready. */
 static int64_t leaves_us(const struct parcel *p)
 {
 	return p->body && !p->body->ready ? INT64_MAX : p->due_us;

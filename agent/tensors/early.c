@@ -11,7 +11,7 @@
 enum {
 	SHARE_INPUTS = 8, /* every share has room for at least this many inputs */
 	ITERATIONS = 2,   /* every share has room for the tensors of this many iterations */
-	INPUTS = 2        /* a visit has this many inputs, each from one peer */
+	INPUTS = 2        /* a microbatch has this many inputs on a node, each from one peer */
 };
 #define SHARE_LEAST ((size_t)16 << 20) /* minimum share, in bytes */
 
@@ -41,8 +41,8 @@ void decoding_end(struct decoding *d, bool is_plausible)
 	decoding_free(d);
 }
 
-/* Releases the message of a tensor. While a thread still reads the message, the decoding owns it
- * instead, and releases it later. */
+/* Releases the message of a tensor. If a thread still reads the message, gives the message to the
+ * tensor's decoding instead, which releases it later. */
 static void release(struct early_tensor *t)
 {
 	struct decoding *d = t->decoding;

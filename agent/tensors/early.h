@@ -1,9 +1,9 @@
 /* early.h - stores tensors that arrive before the controller's order to which they belong.
  *
  * Each peer has a share: the bytes that a correct peer can send early (early_share). All peers
- * compete for one half of the room. The other half is divided equally, so no peer can exclude
- * another. A tensor counts EARLY_PLACE_BYTES more than its size, which limits the number of small
- * tensors.
+ * compete for one half of the room. The other half is divided equally among the peers, so no peer
+ * can exclude another. A tensor counts EARLY_PLACE_BYTES more than its size, which limits the
+ * number of small tensors.
  *
  * The gradient's sums are as long as the stage and may arrive while this node is busy. Before a
  * peer's share is full, the peer is asked to hold back further sums (early_crowded).
@@ -41,7 +41,8 @@ struct early_tensor {
 	struct post_message message; /* kept by post_keep */
 	uint16_t from;
 	bool looked_at;   /* the numbers of this tensor were checked */
-	/* All checks have passed except that of the numbers, so a thread can decode the tensor. */
+	/* The tensor has passed all checks except the check of its numbers, so a thread can
+	 * decode it. */
 	bool is_due;
 	int64_t due_us;            /* when is_due became true */
 	struct decoding *decoding; /* owned; NULL: no thread has begun to decode it */
@@ -52,21 +53,21 @@ struct early_traffic {
 	/* Microbatches and validations that visit the node; each has two inputs. */
 	size_t visits;
 	size_t input_bytes; /* size of the message with an input */
-	/* Size of the stage's gradient. A replica sends no more than this: its part of this node's
-	 * slice, and the sum of its own slice. */
+	/* Size of the stage's gradient, bytes. A replica sends no more bytes than this: it sends
+	 * its part of this node's slice, and the sum of its own slice. */
 	size_t sum_bytes;
 	size_t piece_bytes; /* size of each message of the gradient, > 0 */
 };
 
-/* Returns the size of a peer's share: the bytes that a correct peer sends in two iterations, but at
- * least 8 inputs and 16 MiB, and never more than `most`. */
+/* Returns the size of a peer's share, bytes. The share has room for what a correct peer sends in
+ * two iterations, and for at least 8 inputs and 16 MiB. The share is never more than `most`. */
 size_t early_share(const struct early_traffic *t, size_t most);
 
 /* Makes an empty store for the peers 0 to n_peers - 1 (early_free). */
 struct early *early_new(uint32_t n_peers);
 void early_free(struct early *e); /* drops the tensors too; NULL is allowed */
-/* Sets the limits: room_bytes for all tensors, share_bytes for those of each peer. Stored tensors
- * stay, even above the limits. */
+/* Sets two limits: room_bytes for all tensors together, and share_bytes for the tensors of each
+ * peer. Stored tensors stay, even above the limits. */
 void early_bound(struct early *e, size_t room_bytes, size_t share_bytes);
 
 /* Returns true if a message of this size from this peer may be stored. Reserves memory for its
@@ -75,7 +76,7 @@ bool early_fits(struct early *e, uint16_t from, size_t bytes);
 /* Stores a tensor for which early_fits returned true. The store owns its message (post_keep) from
  * now on. */
 void early_keep(struct early *e, const struct early_tensor *t);
-/* Returns true if the peer's share is so full that it should send no more sums. */
+/* Returns true if the peer's share is so full that the peer should send no more sums. */
 bool early_crowded(const struct early *e, uint16_t from);
 
 size_t early_count(const struct early *e);

@@ -22,18 +22,17 @@ enum {
 	SLOW_LINK_US = 5000,
 	PUMP_MOST = 64, /* limit of tensors sent in a turn */
 	PUMP_US = 3000, /* after this time a turn sends no more tensors */
-	/* Waiting sums are dropped after this many iterations. They are kept so long because a
-	 * standby copy may be late. */
+	/* Waiting sums are kept for this many iterations, because a standby copy may be late. */
 	SUMS_BEHIND = 8,
 	PIECE_BYTES = 2 << 20, /* default size of a message with a piece of a slice */
 	BIG_BYTES = 256 << 10, /* only transfers of at least this size measure the bandwidth */
-	/* A transfer waited behind other transfers if the bytes under way before it were more than
-	 * 1 / BEHIND_PART of its own bytes. */
+	/* A transfer counts as delayed by other transfers if the bytes under way when it was
+	 * queued exceed 1 / BEHIND_PART of its own bytes. */
 	BEHIND_PART = 8,
 	/* The signal-to-noise ratio is measured for one in this many outputs to a peer. */
 	SNR_EVERY = 64,
-	/* Threads encode and decode activations of at least this size. The event loop does smaller
-	 * ones. */
+	/* Threads encode and decode activations of at least this size. The event loop encodes and
+	 * decodes smaller activations. */
 	INLINE_BYTES = 256 << 10
 };
 
@@ -189,8 +188,8 @@ bool links_output_leaves(const struct links *l, const struct route *r, uint32_t 
 }
 
 /* Lets a thread encode the output, or encodes a small output at once. A thread also collects an
- * output that leaves a device, because the event loop never waits for a device. Only this encoding
- * rounds the numbers, so a tensor that stays on the node is not rounded. */
+ * output that leaves a device, because the event loop never waits for a device. Numbers are
+ * rounded only here, so a tensor that stays on the node is not rounded. */
 static struct body *begin_encoding(struct links *l, struct codec_job *job)
 {
 	size_t bytes = codec_bytes(&job->codec, job->n);
@@ -357,7 +356,8 @@ static size_t piece_of(const struct links *l, const struct parcel *p)
 	return slice && left > most ? most : left;
 }
 
-/* Returns when the encoded tensor could leave. Until then this node's host worked on it. */
+/* Returns when the encoded tensor could leave. Until this time, this node's host worked on the
+ * tensor. */
 static int64_t encoded_us(const struct parcel *p)
 {
 	int64_t ready_us = p->body ? p->body->ready_us : 0;
@@ -426,10 +426,11 @@ static uint16_t node_of(const struct links *l, post_peer_id peer)
 	return i;
 }
 
-/* Records the delay of a transfer: from queueing to acknowledgement, minus half a round trip.
- * Ignores a transfer that waited behind others, because predictions add that wait themselves.
- * Ignores the first transfer of a connection, because its time includes connecting. Measures the
- * bandwidth from a large transfer if its bytes took most of its time. */
+/* Records the delay of an activation's transfer: from queueing to acknowledgement, minus half a
+ * round trip. From a large transfer of another class, measures the bandwidth if the bytes took
+ * most of the transfer's time. Ignores a transfer that was delayed by other transfers, because
+ * predictions add this delay themselves. Ignores the first transfer of a connection, because its
+ * time includes connecting. */
 static void take_transfer(struct links *l, uint16_t to, const struct post_transfer *t,
 			  int64_t now_us)
 {
@@ -474,7 +475,7 @@ static void send_or_hold(struct links *l, struct parcel *p, int64_t now_us)
 		l->tell->tally.dropped++;
 		return;
 	}
-	/* An emulated partition blocks the link. So does a node that cannot be dialed. */
+	/* The link is blocked by an emulated partition, or if the node cannot be dialed. */
 	peer->blocked = fault_partitioned(l->faults, p->to) || !peers_dial(l->peers, p->to);
 	if (!peer->blocked)
 		rc = send_now(l, p, now_us);

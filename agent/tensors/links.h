@@ -24,7 +24,7 @@ enum { LINKS_HEAD_BYTES = 512 };
 
 /* The transfers of an agent. All pointers are borrowed. */
 struct links {
-	/* The values of the options with these names (agent_options); 0: the default. */
+	/* The values of the fields with these names in agent_options; 0: the default. */
 	size_t message_bytes, piece_bytes, threads_from_bytes;
 	/* NULL: there are no threads, so the event loop encodes and decodes. */
 	struct codec_threads *codec_threads;
@@ -40,29 +40,29 @@ struct links {
 
 /* Returns the size limit of a message to a peer. */
 size_t links_message_bytes(const struct links *l);
-/* Returns the encoding of an activation, or of its gradient. evaluate: in the newest evaluation,
- * otherwise in the present iteration. */
+/* Returns the encoding of an activation, or of its gradient. evaluate: true for the newest
+ * evaluation, false for the present iteration. */
 struct codec links_codec(const struct links *l, enum tensor_kind kind, bool evaluate);
 size_t links_chain_bytes(const struct links *l, enum tensor_kind kind, bool evaluate);
 /* Returns the size limit of a slice's piece. */
 size_t links_slice_bytes(const struct links *l);
 
-/* Drops the tensors that wait for a node, and closes the connection to it. */
+/* Drops the tensors that wait for a node, and closes the connection to the node. */
 void links_forget_peer(struct links *l, uint16_t node);
 
-/* Decides in which format the stage gives the output of the task at r's position. Returns true if
- * the stage encodes the output in the format in which it is sent. The output then leaves the device
- * during the next task. The conditions: the stage can encode, the receiver is another node, and
- * nothing else on this node needs the numbers, such as a measurement of noise. Otherwise the output
- * is fp32. Sets *codec to the format. */
+/* Decides in which format the stage gives the output of the task at r's position, and sets *codec
+ * to this format. Returns true if the stage itself gives the output as it is sent. The output
+ * then leaves the device during the next task. Returns false, with fp32, if the stage cannot
+ * encode, if no other node receives the output, or if this node needs the numbers, for example to
+ * measure noise. */
 bool links_output_leaves(const struct links *l, const struct route *r, uint32_t position,
 			 bool evaluate, struct codec *codec);
-/* Encodes the output of the task at r's position for the node of the next position. leaving: the
- * stage has encoded the output with output.codec, and a thread collects it; NULL: the output has
- * floats. This function owns output and leaving from now on. Returns the body, of which the caller
- * is the first user. A thread encodes a large output, so the body may be not ready yet. NULL: no
- * memory, which was reported to the controller, or the iteration has changed its format
- * meanwhile. */
+/* Encodes the output of the task at r's position for the node of the next position. If `leaving`
+ * is NULL, the output has floats. Otherwise the stage has encoded the output with output.codec,
+ * and a thread collects it. This function owns output and leaving from now on. Returns the body,
+ * of which the caller is the first user. The body may be not ready yet, because a thread encodes
+ * a large output. Returns NULL if the iteration has changed its format meanwhile, or if there is
+ * no memory, which is reported to the controller. */
 struct body *links_encode(struct links *l, const struct route *r, uint32_t position, bool evaluate,
 			  struct tensor_bytes output, struct stage_output *leaving);
 /* Takes the result of a job of the threads that encoded an output. */
@@ -77,8 +77,8 @@ void links_send(struct links *l, uint16_t to, const struct msg_tensor *head, str
 		int64_t ready_us, int64_t due_us);
 /* Returns true if threads encode and decode the activations of this stage. */
 bool links_use_threads(const struct links *l);
-/* Returns how long a slice takes on the emulated link, us. replicas: number of replicas that sum.
- * 0: the link is not emulated. */
+/* Returns how long the transfer of a slice takes on the emulated link, us; 0: the link is not
+ * emulated. replicas: number of replicas that take part in the sum. */
 int64_t links_sync_us(const struct links *l, uint16_t to, uint32_t replicas);
 /* Sends a piece of a stage's weights and moments. An emulated link carries one piece at a time. */
 void links_send_piece(struct links *l, uint16_t to, const struct msg_tensor *head, float *body,
@@ -87,8 +87,8 @@ void links_send_piece(struct links *l, uint16_t to, const struct msg_tensor *hea
 void links_fetch(struct links *l, uint16_t from, uint8_t stage, uint32_t piece, int64_t now_us);
 /* Sends the tensors that are due, a bounded number in a call. */
 void links_pump(struct links *l, int64_t now_us);
-/* Drops waiting tensors of this iteration and older ones. Sums stay for some more iterations,
- * evaluations of this iteration stay, and pieces of weights always stay. */
+/* Drops waiting tensors of this iteration and of older iterations. Sums stay for some more
+ * iterations, evaluations of this iteration stay, and pieces of weights always stay. */
 void links_drop_old(struct links *l, uint64_t iteration);
 
 #endif

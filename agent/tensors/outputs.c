@@ -1,5 +1,5 @@
 /* outputs.c - keeps the tensors that this node has sent in the iteration. If a node dies, its
- * substitute receives these tensors again, so that nobody has to recompute them. */
+ * substitute receives these tensors again, so that no node has to recompute them. */
 #include "agent/tensors/outputs.h"
 
 #include <stdlib.h>

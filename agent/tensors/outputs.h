@@ -1,10 +1,11 @@
 /* outputs.h - keeps the tensors that this node has sent in an iteration until the iteration ends.
  *
  * If a node dies, its substitute receives these tensors again, so only the dead node's work is
- * recomputed. A microbatch has at most OUTPUTS_OF_VISIT outputs here, an activation and a gradient,
- * because a route visits a node once. (A data node has a second visit, for the loss.) needs.h
- * checks that there is memory for all outputs, before the iteration begins and when a reroute adds
- * a visit. If a microbatch restarts, outputs_drop drops its outputs.
+ * recomputed. A route visits a node once, so a microbatch has at most OUTPUTS_OF_VISIT outputs
+ * here. They are an activation, and the gradient that its backward task gives or, on the data
+ * node, its loss. needs.h checks the memory for all outputs before the iteration begins, and
+ * again when a reroute leads a microbatch here. If a microbatch restarts, outputs_drop drops its
+ * outputs.
  */
 #ifndef AGENT_OUTPUTS_H
 #define AGENT_OUTPUTS_H

@@ -44,7 +44,7 @@ static struct agent *begin(void)
 	return a;
 }
 
-/* Returns an activation that its sender computed at at_us and had encoded 5 us later. */
+/* Returns an activation that its sender has computed at at_us and encoded 5 us later. */
 static struct msg activation(uint64_t iteration, int64_t at_us)
 {
 	return (struct msg){ .type = MSG_TENSOR,
@@ -55,8 +55,8 @@ static struct msg activation(uint64_t iteration, int64_t at_us)
 					   .encoded_us = at_us + 5 } };
 }
 
-/* A peer may send any number of tensors of past iterations, and claim any times for them. They are
- * dropped and must not count. */
+/* A peer may send any number of tensors of past iterations, and claim any times for these
+ * tensors. Such tensors are dropped and must not count. */
 TEST(dropped_tensors_add_no_times)
 {
 	struct post_message p = { .kind = POST_DATA };

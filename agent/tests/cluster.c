@@ -1,5 +1,5 @@
 /* Implements cluster.h: the test controller, the turns of all agents, and the records of their
- * reports. With these a test drives complete agents in one process and can inspect their state. */
+ * reports. A test thus drives complete agents in one process and can inspect their state. */
 #include "agent/tests/cluster.h"
 
 #include <setjmp.h>
@@ -544,7 +544,8 @@ void cluster_reroute(struct cluster *c, uint32_t which, int gone)
 }
 
 /* Returns true if all nodes on the route have reported that they counted microbatch m. The end of
- * the last task on the data node does not prove this, because a substitute's task may end later. */
+ * the last task on the data node is no proof that all nodes have counted it, because a
+ * substitute's task may end later. */
 bool cluster_through(const struct cluster *c, uint32_t m)
 {
 	uint32_t n = 0;

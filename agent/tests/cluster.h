@@ -1,5 +1,5 @@
-/* cluster.h - for tests: a small controller and its agents in one process. Also the same training
- * computed by the model's code alone, as a reference.
+/* cluster.h - for tests: a small controller and its agents in one process. As a reference, the
+ * model's code alone computes the same training.
  *
  * The agents are complete except for main's loop. They have posts and a worker thread, and exchange
  * messages over loopback. The controller sends the messages that the test asks for and records all
@@ -47,7 +47,8 @@ struct node {
 	bool kept, copy_reduced;
 	struct msg_kept kept_said;
 	struct msg_committed copy_committed;
-	uint32_t n_committed; /* number of reported commits, not counting those of standby copies */
+	/* number of reported commits, without the commits of standby copies */
+	uint32_t n_committed;
 	struct msg_reduced copy_reduced_said;
 	uint32_t troubles;
 	char trouble[256];
@@ -70,11 +71,11 @@ struct cluster_options {
 	enum tensor_format wire;     /* format in which activations and their gradients are sent */
 	enum tensor_format sum_wire; /* format in which the sums of gradients are sent */
 	bool copies_lag;       /* commits do not wait for the sums and steps of standby copies */
-	/* In the next commits, all other stages take the layers of these stages; 0: no stage
-	 * does. */
+	/* In the next commits, all stages outside this set take the layers of stages in this set;
+	 * 0: no stage takes layers. */
 	stage_set stack_from;
-	/* Limits of agents that start later, as in agent_options. memory_bytes 0: all free
-	 * memory. */
+	/* Limits of agents that start later; agent_options explains the fields. If memory_bytes
+	 * is 0, there is no limit but the free memory. */
 	size_t memory_bytes;
 	size_t chunk_bytes, message_bytes, retained_bytes;
 	size_t threads_from_bytes; /* as in agent_options, but 0 means 1 */
@@ -140,12 +141,12 @@ void cluster_welcome(struct cluster *c, uint32_t node);
 void cluster_peers(struct cluster *c); /* sends PEERS to all nodes */
 /* Withdraws the key of the node from all other agents. */
 void cluster_expel(struct cluster *c, uint32_t node);
-/* Assigns the node its stage. source -1: the agent makes the weights from the seed. Otherwise the
- * agent first fetches a copy of the stage from node `source`. Waits for the fetch, but not for the
- * loading. */
+/* Assigns the node its stage. If source is -1, the agent makes the weights from the seed.
+ * Otherwise the agent first fetches a copy of the stage from node `source`. Waits for the fetch,
+ * but not for the loading. */
 void cluster_assign(struct cluster *c, uint32_t node, int source);
-/* Orders the node to keep a standby copy of the stage, fetched from `source`; stage -1: to drop its
- * copy. Does not wait. */
+/* Orders the node to keep a standby copy of the stage, fetched from `source`. If stage is -1,
+ * orders the node to drop its copy. Does not wait. */
 void cluster_keep(struct cluster *c, uint32_t node, int stage, uint16_t source);
 /* Waits for HELLO of all agents, sends WELCOME, PEERS and ASSIGN, and waits for READY. */
 void cluster_gather(struct cluster *c);
@@ -179,8 +180,8 @@ extern const struct adamw cluster_adamw;
 float cluster_scale(const struct cluster *c);
 
 /* twins.c: repeats the iteration with the twins, in the order in which the agents counted
- * gradients. Fails unless all hashes and sums of squares have the same bits. Call it between
- * cluster_reduce and cluster_commit. */
+ * gradients. Fails unless all hashes and sums of squares of agents and twins have the same bits.
+ * Call it between cluster_reduce and cluster_commit. */
 void cluster_check_twins(struct cluster *c);
 float cluster_twin_evaluation(struct cluster *c, uint32_t k);
 

@@ -143,8 +143,8 @@ static void cut(struct codec_job *j, size_t bytes)
 	j->skip_bytes = HEAD;
 }
 
-/* Decodes FLOATS floats from one buffer and from pieces, and compares the results. absurd: position
- * of a number that no computation gives; FLOATS or more: none. */
+/* Decodes FLOATS floats from one buffer and from pieces, and compares the results. absurd:
+ * position of a number that no computation gives; FLOATS or more: there is no such number. */
 static void check_pieces(struct codec_threads *t, enum tensor_format format, size_t absurd)
 {
 	struct codec_job encoding = job_of(4, true), whole, apart;

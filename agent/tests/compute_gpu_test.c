@@ -1,6 +1,6 @@
-/* Tests the worker's jobs on a GPU that fails between two jobs. If the next job succeeded, its
- * outdated numbers would enter the sum of the stage. The GPU is emulated, and its failure is
- * injected. */
+/* Tests the worker's jobs on a GPU that fails between two jobs. If the job after the failure
+ * succeeded, its outdated numbers would enter the sum of the stage. The GPU is emulated, and its
+ * failure is injected. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -129,7 +129,7 @@ TEST(test_measures_tasks_as_they_run)
 	copies_run_early = false;
 	assert_int_equal(j.rc, 0);
 	assert_true(j.measured.forward_s > 0 && j.measured.backward_s > 0);
-	/* In three forward and three backward passes, the next input is copied beside the pass. */
+	/* During each of three forward and three backward passes, the next input is copied. */
 	assert_int_equal(puts_beside, 6);
 	compute_free(c);
 }
@@ -161,7 +161,7 @@ TEST(test_pass_names_the_failed_call)
 }
 
 /* The driver hangs at its first use, in PREPARE. The loop and its heartbeats continue. The agent
- * must give up after 40 times the limit of a task. */
+ * must give up after 40 times the time limit of a task. */
 TEST(test_hang_at_first_use_ends)
 {
 	struct compute_setup setup = { .batch = 1, .sequence = 8, .slots = 1, .n_shards = 1,

@@ -63,8 +63,9 @@ TEST(test_refuses_an_unknown_device)
 	compute_free(c);
 }
 
-/* If a saved state will replace the weights, the worker must not draw initial weights, which takes
- * seconds for a large stage. If the stage needs its initial weights later, it gets them. */
+/* If a saved state will replace the weights, the worker must not draw initial weights, which
+ * takes seconds for a large stage. If the stage needs its initial weights later, the worker must
+ * draw them. */
 TEST(test_draws_no_weights_for_a_saved_state)
 {
 	struct job saved = { .kind = JOB_PREPARE, .prepare = { .stage = 1 } };
@@ -130,8 +131,9 @@ static struct job measure_with(double quota)
 	return m;
 }
 
-/* A node that may use a thousandth of a processor runs a short pass at once, and is then stopped
- * for a while. Plans need the mean time of many passes, which includes the stops. */
+/* The test imitates a node that may use a thousandth of a processor. The kernel runs a short pass
+ * of such a node at once, and then stops the node for a while. Plans need the mean time of many
+ * passes, which includes the stops. */
 TEST(test_measures_a_pass_over_the_quota)
 {
 	struct job all = measure_with(0), part = measure_with(1e-3);

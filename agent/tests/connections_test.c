@@ -135,8 +135,8 @@ FIXTURE_TEST(the_answer_waits_for_messages)
 	assert_true(connections_deadline_us(a->modules.connections) == INT64_MAX);
 }
 
-/* A node that has received a message gets no second one, and the agent answers the next order at
- * once. */
+/* A node that has received a message gets no second message, and the agent answers the next order
+ * at once. */
 FIXTURE_TEST(what_is_connected_is_not_connected_again)
 {
 	static const struct msg_connect_to nodes[] = { { 5, CONNECT_ACTIVATIONS } };
@@ -162,8 +162,8 @@ FIXTURE_TEST(impossible_nodes_are_refused)
 	assert_int_equal(wire.reported, 4);
 }
 
-/* In a run of many nodes, the agent closes the connection to a peer that neither of the last two
- * orders names. A connection with messages under way stays. */
+/* In a run of many nodes, the agent closes the connection to a peer that is named in neither of
+ * the last two orders. A connection with messages under way stays. */
 FIXTURE_TEST(connections_are_bounded)
 {
 	struct msg_connect_to nodes[MSG_CONNECT_MOST];

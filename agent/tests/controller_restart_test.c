@@ -29,8 +29,8 @@ TEST(test_controller_restart)
 		cluster_welcome(c, i);
 	}
 	cluster_peers(c);
-	/* Restarts the iteration with attempts that are higher than those of all messages in
-	 * flight. */
+	/* Restarts the iteration with attempts that are higher than the attempts of all messages
+	 * in flight. */
 	c->now.iteration--;
 	for (uint32_t m = 0; m < c->now.n_batches; m++)
 		c->now.routes[m].attempt += 1 << 16;

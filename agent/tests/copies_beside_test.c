@@ -1,6 +1,6 @@
-/* Tests which copies between a device and its host run beside a task: outputs that leave the device
- * during the next task, and inputs that are copied in ahead. The stage takes encoded
- * activations. */
+/* Tests which copies between a device and its host are made while a task runs. An output leaves
+ * the device during the next task, and an input is copied in during the previous task. The stage
+ * takes encoded activations. */
 #include "agent/execution/compute.h"
 #include "agent/execution/tasks.h"
 #include "agent/tests/lone_agent.h"
@@ -101,7 +101,8 @@ TEST(outputs_leave_unless_they_are_read)
 	peer->n_outputs[0] = peer->n_outputs[1] = 1;
 	assert_true(leaves(a, 1, FORMAT_Q8));
 	a->progress.wire = FORMAT_FP32;
-	/* The next output is the first again. In fp32 it has no noise to measure, so it leaves. */
+	/* With the counts at 0, the next output is the first one again. In fp32 it has no noise
+	 * to measure, so it leaves. */
 	peer->n_outputs[0] = peer->n_outputs[1] = 0;
 	assert_true(leaves(a, 1, FORMAT_FP32));
 	assert_false(leaves(a, 4, FORMAT_FP32)); /* the last task has no output */

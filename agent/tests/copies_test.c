@@ -1,5 +1,5 @@
-/* Tests a standby copy of another stage. Its holder takes over the stage, the copy misses a commit,
- * and the copy lags behind the commits. */
+/* Tests a standby copy of another stage in several cases, for example: its holder takes over the
+ * stage, the copy misses a commit, or the copy lags behind the commits. */
 
 #include <string.h>
 
@@ -164,7 +164,7 @@ TEST(a_stage_starts_from_the_step_of_a_copy)
 		stage_stack(c->twins[i], c->twins[4]);
 	c->options.stack_from = 1 << 0 | 1 << 2;
 	c->nodes[4].keeps = -1;  /* do not wait until node 4's copy has made the step */
-	cluster_commit(c, 1);    /* compares the weights with those of the twins */
+	cluster_commit(c, 1);    /* compares the nodes' weights with the weights of the twins */
 	cluster_until(c, four_keeps_none, "node 4 to drop its copy");
 	assert_non_null(strstr(c->nodes[4].kept_said.text, "took the layers of another"));
 	assert_int_equal(cluster_troubles(c), 0);

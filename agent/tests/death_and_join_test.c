@@ -34,8 +34,8 @@ static void nothing_was_done_twice(const struct cluster *c)
 		}
 }
 
-/* Node 3 dies after it has counted gradients. Its microbatches of this iteration run again on node
- * 2. */
+/* Node 3 dies after it has counted gradients. The microbatches of node 3 in this iteration run
+ * again on node 2. */
 static void finish_without_three(struct cluster *c)
 {
 	cluster_start(c);
@@ -59,7 +59,7 @@ static void check_death_and_join(enum tensor_format wire, enum tensor_format sum
 	cluster_iterate(c);
 	join_three(c);
 	/* The joined node gets no microbatches in the first iteration and takes part in the
-	 * reduction only. In the next iteration it gets microbatches. */
+	 * reduction only. In the next iteration the joined node gets microbatches. */
 	cluster_start(c);
 	cluster_finish(c);
 	cluster_route_six(c);

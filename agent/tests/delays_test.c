@@ -9,7 +9,7 @@
 enum { NODES = 3, SECOND = 1000000 };
 
 /* Makes an agent in an emulated network in which each delay is 0.2 s. The last report was at 1 s,
- * and the next is due at 2 s. */
+ * and the next report is due at 2 s. */
 static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(0, NODES);
@@ -75,9 +75,10 @@ FIXTURE_TEST(noise_is_not_reported_early)
 
 	a->run.times.delay_s[1] = 0.005f;
 	for (int i = 0; i < 9; i++) {
-		/* This delay is four times the reported one, but the difference is below 0.02 s. */
+		/* This delay is four times the reported delay, but the difference is below 0.02
+		 * s. */
 		link_times_delay(&a->modules.link_times, 1, 0.02, SECOND);
-		/* This delay is less than twice the reported one. */
+		/* This delay is less than twice the reported delay. */
 		link_times_delay(&a->modules.link_times, 2, 0.39, SECOND);
 	}
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
@@ -93,8 +94,8 @@ FIXTURE_TEST(without_emulation_nothing_is_expected)
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 }
 
-/* The link is cut, so the agent tries to send the tensor again and again, until 1 s. The time until
- * then does not count as transfer time. */
+/* The link is cut, so the agent tries to send the tensor again and again, until 1 s. The time
+ * before 1 s does not count as transfer time. */
 FIXTURE_TEST(waiting_for_a_cut_link_is_no_transfer_time)
 {
 	struct agent *a = *state;
@@ -171,9 +172,9 @@ static struct parcel sent_to_one(struct agent *a, bool evaluate, uint16_t to)
 	return p;
 }
 
-/* An injected loss delays a tensor by its retransmissions, fifty at most. It does not affect
- * tensors to other nodes. Evaluations are not affected either, because the emulated network does
- * not delay them. */
+/* An injected loss delays a tensor by its retransmissions, fifty at most. The loss does not
+ * affect tensors to other nodes. Evaluations are not affected either, because the emulated
+ * network does not delay evaluations. */
 FIXTURE_TEST(an_injected_loss_delays_by_its_retransmissions)
 {
 	enum { AGAIN = SECOND / 5, TIMES = 64 };
@@ -206,8 +207,8 @@ FIXTURE_TEST(an_injected_loss_delays_by_its_retransmissions)
 	assert_true(p.due_us > SECOND);
 }
 
-/* A new process of a node may have sent only a few bytes. Their rate must not replace the bandwidth
- * that the controller knows from the previous process. */
+/* A new process of a node may have sent only a few bytes. The rate of so few bytes must not
+ * replace the bandwidth that the controller knows from the previous process. */
 FIXTURE_TEST(few_bytes_show_no_bandwidth)
 {
 	struct agent *a = *state;
@@ -226,7 +227,7 @@ FIXTURE_TEST(few_bytes_show_no_bandwidth)
 }
 
 /* The signal-to-noise ratio is measured for the first activation and the first gradient, not for
- * the next ones. */
+ * the following activations and gradients. */
 FIXTURE_TEST(the_signal_to_noise_of_outputs_is_measured)
 {
 	struct agent *a = *state;

@@ -12,8 +12,8 @@
 
 enum { PEERS = 8, GREEDY = 1, MODEST = 2, VISITS = 12, PIECES = 5 };
 
-/* An iteration with 12 visits, whose inputs have 1 MiB each, and a gradient of 9 MiB in pieces of 2
- * MiB. */
+/* In this iteration 12 microbatches visit the node. Each of their inputs has 1 MiB. The gradient
+ * has 9 MiB and is sent in pieces of 2 MiB. */
 static const struct early_traffic traffic = {
 	.visits = VISITS, .input_bytes = MIB, .sum_bytes = 9 * MIB, .piece_bytes = 2 * MIB
 };
@@ -38,7 +38,7 @@ static bool keep(struct early *e, uint16_t from, size_t bytes)
 	return true;
 }
 
-/* Stores tensors of a peer until one is refused. Returns the number of stored tensors. */
+/* Stores tensors of a peer until a tensor is refused. Returns the number of stored tensors. */
 static size_t flood(struct early *e, uint16_t from, size_t bytes)
 {
 	size_t n = 0;
@@ -82,11 +82,11 @@ TEST(the_number_of_small_tensors_is_limited)
 	early_free(e);
 }
 
-/* All peers share one half of the store. The other half is divided among them, so each peer has a
- * part that other peers cannot fill. */
+/* All peers share one half of the store. The other half is divided among the peers, so each peer
+ * has a part that other peers cannot fill. */
 TEST(no_peer_is_shut_out)
 {
-	/* Room for a reserved part of 24 MiB for each peer, which holds the tensors of an
+	/* This room gives each peer a reserved part of 24 MiB, which holds the tensors of an
 	 * iteration. */
 	const size_t room = 2 * PEERS * 24 * MIB;
 	struct early *e = made(room);
@@ -102,7 +102,7 @@ TEST(no_peer_is_shut_out)
 }
 
 /* The memory check (needs.c) counts a certain number of early tensors. Even on a machine with
- * little memory, the store must hold them. */
+ * little memory, the store must hold these tensors. */
 TEST(honest_tensors_fit_into_the_smallest_store)
 {
 	struct needs n = needs_of(9 * MIB / sizeof(float), MIB / sizeof(float), VISITS,
@@ -156,8 +156,8 @@ TEST(a_dropped_tensor_stays_until_its_decoding_ends)
 		assert_int_equal(early_bytes_of(e, GREEDY), 0);
 		if (!ended) {
 			assert_true(d->is_orphan && d->message.size == MIB);
-			/* Frees the decoding and its message. If it did not, a sanitizer would
-			 * report a leak. */
+			/* decoding_end frees the decoding and its message. Otherwise a sanitizer
+			 * would report a leak. */
 			decoding_end(d, true);
 		}
 	}

@@ -134,8 +134,8 @@ static uint64_t given_us(const struct cluster *c, uint32_t node)
 	return (uint64_t)sum;
 }
 
-/* Sends a PING. is_measured: the PING has the offset between the clocks of the agent and the
- * controller, which is 0 here. */
+/* Sends a PING. is_measured: true if the PING has the offset between the clocks of the agent and
+ * the controller. The offset is 0 here. */
 static void send_clock(struct cluster *c, bool is_measured)
 {
 	struct msg m = { .type = MSG_PING };
@@ -146,9 +146,9 @@ static void send_clock(struct cluster *c, bool is_measured)
 	cluster_turns(c, 5);
 }
 
-/* A node's device counts as busy for the prescribed times of its tasks. It waits for the network
- * while a tensor is on its way. The node can compute that time only when it knows the controller's
- * clock. */
+/* A node's device counts as busy for the prescribed times of its tasks. While a tensor is on its
+ * way, the device counts as waiting for the network. The node can compute the time of this wait
+ * only when it knows the controller's clock. */
 TEST(test_times_of_devices)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
@@ -180,8 +180,9 @@ TEST(test_times_of_devices)
 	cluster_unmake(c);
 }
 
-/* If a task starts late, the time since it could have started counts as time of the host. While the
- * task waits for its planned end, the loop may ask for another job, which must change nothing. */
+/* If a task starts late, the time from when it could have started until its start counts as time
+ * of the host. While the task waits for its planned end, the loop may ask for another job. This
+ * must change nothing. */
 TEST(a_late_start_is_time_of_the_host)
 {
 	enum { SECOND = 1000000, LATE_US = 300000 };

@@ -1,6 +1,6 @@
-/* Tests the GPU's figures in heartbeats, with a substitute for NVIDIA's library (tests/nvml.c): how
- * often the agent reads them, and what happens if the library hangs or is missing. The GPU of
- * complete agents is emulated. */
+/* Tests the GPU's figures in heartbeats, with a substitute for NVIDIA's library (tests/nvml.c).
+ * Tests how often the agent reads the figures, and what happens if the library hangs or is
+ * missing. The GPU of complete agents is emulated. */
 #include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
@@ -154,8 +154,8 @@ TEST(test_heartbeats_carry_them)
 	assert_int_equal(s->open, 0);
 }
 
-/* The library is present, but the agent computes on another device than a GPU, so there are no
- * figures. */
+/* There are no figures, because the agent does not compute on a GPU, although the library is
+ * present. */
 TEST(test_other_devices_have_none)
 {
 	static const char *const devices[] = { "cpu", "pretend" };

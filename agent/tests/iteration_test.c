@@ -18,8 +18,8 @@
 
 enum { NODES = 6, ME = 1, P = 8, COMMITTED = 4, NEXT = 5, EPOCH = 7, ACTIVATION = 4 };
 
-/* Makes an agent without a worker and a controller. The tests check only how many messages it
- * sends. */
+/* Makes an agent without a worker and a controller. The tests check only how many messages the
+ * agent sends. */
 static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(ME, NODES);
@@ -117,7 +117,7 @@ FIXTURE_TEST(a_repeated_start_is_ignored)
 	assert_false(a->requests.zero);
 }
 
-/* A new plan makes the gradients void that were added under the previous plan. */
+/* If a new plan arrives, the gradients that were added under the previous plan become void. */
 FIXTURE_TEST(another_plan_restarts_it)
 {
 	const struct route one = route(0, 1, (uint16_t[]){ ME, 4 }, 0);
@@ -209,8 +209,8 @@ FIXTURE_TEST(dead_nodes_are_forgotten)
 	assert_int_equal(a->progress.iteration, 0);
 }
 
-/* A node that joined after the order to reduce has received no START. If it replaces a node that
- * died later, it begins the iteration with the reroute. */
+/* A node that joined after the order to reduce has received no START. If this node replaces a
+ * node that died later, it begins the iteration with the reroute. */
 FIXTURE_TEST(a_joiner_replaces_a_dead_node)
 {
 	const struct route by_me = route(0, 1, (uint16_t[]){ 0, ME }, 0);
@@ -329,8 +329,8 @@ static bool wants_gradient(struct agent *a)
 	return true;
 }
 
-/* The sum waits for F, loss and B of microbatches 0 and 1, which begin at this node. It also waits
- * for F and B of microbatch 2. */
+/* The sum waits for F, loss and B of microbatches 0 and 1, which begin at this node, and for F
+ * and B of microbatch 2. */
 FIXTURE_TEST(a_sum_waits_for_all_counts)
 {
 	const uint16_t both[] = { ME, 2 };

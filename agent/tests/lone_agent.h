@@ -9,9 +9,9 @@
 
 #include "agent/state.h"
 
-/* Returns the agent of node `node` in a run of n_nodes. It has a post without connections, a silent
- * log and n_nodes + 1 peers. The last peer belongs to no node. All emulated times are 0. The caller
- * frees the agent by lone_agent_free. */
+/* Returns the agent of node `node` in a run of n_nodes. The agent has a post without connections,
+ * a silent log and n_nodes + 1 peers. The last peer belongs to no node. All emulated times are 0.
+ * The caller frees the agent by lone_agent_free. */
 struct agent *lone_agent_new(uint16_t node, uint16_t n_nodes);
 void lone_agent_free(struct agent *a);
 

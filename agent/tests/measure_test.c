@@ -41,7 +41,7 @@ static struct {
 	bool passes_trains;
 	bool is_closed;      /* no connection can be made */
 	int64_t down_us;     /* when the last session ended */
-	double short_factor; /* factor by which the rate measured with a short train is wrong */
+	double short_factor; /* rate measured with a short train, as a multiple of the true rate */
 	/* Present state of the link, and what has happened so far. */
 	int64_t now_us, free_us; /* present time, and time at which the link's queue is empty */
 	int64_t longest_us;      /* longest time that bytes waited in the queue */
@@ -267,8 +267,8 @@ static void assert_rate(double bytes_per_s)
 	assert_true(ratio > 0.99 && ratio < 1.01);
 }
 
-/* The link carries 1 Mbit/s. A long train would occupy it for more than a second, so only short
- * trains are sent. In half of the cases an answer waits behind a short train of the other
+/* The link carries 1 Mbit/s. A long train would occupy the link for more than a second, so only
+ * short trains are sent. In half of the cases an answer waits behind a short train of the other
  * direction. */
 TEST(a_slow_link_gets_only_short_trains)
 {
@@ -287,8 +287,8 @@ TEST(a_slow_link_gets_only_short_trains)
 	}
 }
 
-/* On this link a short train takes 2.3 s. When its answer arrives, bulk data already fills the
- * link. The answer then gives the rate. */
+/* On this link a short train takes 2.3 s. When the answer to the train arrives, bulk data already
+ * fills the link. The answer then gives the rate. */
 TEST(a_late_answer_ends_the_filling)
 {
 	struct agent *a = begin(30000);
@@ -366,7 +366,7 @@ TEST(a_closed_port_is_waited_for_once)
 	end(a);
 }
 
-/* A link that was up for long and has just lost its session gets the whole time limit to
+/* A link that had a session for a long time, and has just lost it, gets the whole time limit to
  * connect. */
 TEST(a_lost_session_has_its_time)
 {

@@ -10,9 +10,9 @@ static bool three_complains(struct cluster *c)
 	return c->nodes[3].troubles > 0;
 }
 
-/* Node 3 receives no message of an iteration, as if its link were cut. It keeps its older weights
- * and refuses to start the next iteration with them. Then it gets the present weights from the
- * other replica. */
+/* Node 3 receives no message of an iteration, as if its link were cut. The node keeps its older
+ * weights and refuses to start the next iteration with them. Then the node gets the present
+ * weights from the other replica. */
 TEST(test_missed_commit)
 {
 	struct cluster *c = cluster_of_six();
@@ -61,7 +61,7 @@ static bool three_has_committed(struct cluster *c)
 }
 
 /* The controller dies while it sends a commit, before the commit reaches node 3. Node 3 still has
- * the sum. It makes the step when the next controller sends the commit again. */
+ * the sum, and makes the step when the next controller sends the commit again. */
 TEST(test_commit_announced_again)
 {
 	struct cluster *c = cluster_of_six();

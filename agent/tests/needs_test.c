@@ -10,8 +10,8 @@ enum { MIB = 1 << 20 };
 
 TEST(the_needs_are_the_sum_of_their_parts)
 {
-	/* The stage has 1 MiB of parameters, and an activation has 2 MiB. There are 3 visits, and
-	 * early tensors take at most 100 MiB. */
+	/* The stage has 1 MiB of parameters, and an activation has 2 MiB. 3 microbatches visit
+	 * the node, and early tensors take at most 100 MiB. */
 	struct needs n = needs_of(MIB / 4, MIB / 2, 3, 100ull * MIB, false);
 
 	assert_int_equal(n.kept, 2 * 3 * 2 * MIB);
@@ -25,8 +25,8 @@ TEST(the_needs_are_the_sum_of_their_parts)
 			 n.total + 3 * MIB);
 }
 
-/* A stage of the 7b preset and 60 visits of 1 x 4096 tokens need more bytes than 32 bits can
- * count. */
+/* A stage of the 7b preset and 60 microbatches of 1 x 4096 tokens need more bytes than 32 bits
+ * can count. */
 TEST(large_models_do_not_overflow)
 {
 	struct needs n = needs_of((size_t)900 << 20, (size_t)4096 * 4096, 60, UINT64_MAX, true);

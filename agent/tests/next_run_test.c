@@ -14,8 +14,8 @@ enum { NODE = 1, NEXT = 78 };
 static sem_t release;
 static bool timed_out;
 
-/* A job that waits until the test releases it, but only for a limited time. If the loop waited for
- * the job by mistake, the test would thus fail instead of hanging. */
+/* A job that waits until the test releases it, but only for a limited time. If the loop waited
+ * for the job by mistake, the test would therefore fail and not hang. */
 static void hold(void *context, void *job)
 {
 	struct timespec by;
@@ -63,8 +63,8 @@ static struct cluster *gathered(void)
 	return c;
 }
 
-/* The worker's job uses the memory of the previous run. Until it ends, the agent sends heartbeats,
- * and the orders of the next run wait. */
+/* The worker's job uses the memory of the previous run. Until the job ends, the agent sends
+ * heartbeats, and the orders of the next run wait. */
 TEST(another_run_begins_after_the_job)
 {
 	struct cluster *c = gathered();

@@ -22,7 +22,8 @@ int64_t played_process_us(void)
 
 enum { PASSES = 3 };
 
-/* Returns the reported time, s, of passes with these elapsed and processor times, ms. */
+/* Returns the time in seconds that the agent reports for passes with these elapsed times and
+ * processor times (ms). */
 static double reported_s(double quota, const int elapsed_ms[PASSES], const int used_ms[PASSES])
 {
 	struct compute c = { .setup.quota = quota };
@@ -38,7 +39,7 @@ static double reported_s(double quota, const int elapsed_ms[PASSES], const int u
 	return pass_s(&c, &times);
 }
 
-/* Other programs can only delay a pass, so the shortest one is right. */
+/* Other programs can only delay a pass, so the shortest time is right. */
 TEST(without_a_quota_the_shortest_pass_counts)
 {
 	assert_float_equal(reported_s(0, (int[]){ 50, 20, 40 }, (int[]){ 9, 9, 9 }), 0.020, 1e-9);

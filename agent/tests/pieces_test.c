@@ -72,8 +72,9 @@ TEST(test_bad_routes)
 	assert_null(read_route(1, (uint16_t[]) { 9 }, plain, &r));
 }
 
-/* A new route continues the old one if only nodes are replaced, even the data node. The microbatch
- * restarts if the stages, the data or the attempt of the last restart change. */
+/* A new route continues the old route if only nodes are replaced, even if the data node is
+ * replaced. The microbatch restarts if the stages, the data or the attempt of the last restart
+ * change. */
 TEST(test_continuation)
 {
 	const struct route was = { .microbatch = 3, .attempt = 2, .since = 1, .shard = 1, .wave = 4,
@@ -136,7 +137,7 @@ TEST(test_faults)
 	assert_false(fault_expire(&f, 10999));
 	assert_true(fault_expire(&f, 11000));
 	assert_true(fault_node_factor(&f) == 2);
-	/* A fault with the number of another fault replaces it. FAULT_NONE heals the fault with
+	/* A new fault replaces a fault that has the same number. FAULT_NONE heals the fault with
 	 * this number. */
 	assert_int_equal(apply(&f, 2, FAULT_SLOW_NODE, -1, 7, 0), 0);
 	assert_true(fault_node_factor(&f) == 7);
@@ -307,8 +308,8 @@ TEST(test_reduce)
 	}
 }
 
-/* With encoded slices, every node decodes the same sum: the parts are decoded and added, and their
- * sum is encoded once. Pieces may end inside a group that has one scale. */
+/* With encoded slices, every node decodes the same sum, because the parts are decoded and added,
+ * and their sum is encoded only once. Pieces may end inside a group that has one scale. */
 TEST(test_reduce_encoded)
 {
 	static const uint16_t nodes[MOST] = { 1, 4, 5, 11, 12, 30, 999 };
@@ -404,8 +405,8 @@ TEST(threads_add_to_the_same_bits)
 	check_threads(FORMAT_Q6, NULL);
 }
 
-/* A complete part or sum is refused if one of its scales is not finite. Its sender may send it
- * again. The node's own part is not checked. */
+/* A complete part or sum is refused if one of its scales is not finite. The sender may send the
+ * part or sum again. The node's own part is not checked. */
 TEST(test_encoded_slices_are_checked)
 {
 	static const uint16_t nodes[] = { 2, 3 };
@@ -478,8 +479,8 @@ TEST(test_reduce_refuses)
 	slices_free(r);
 }
 
-/* The number of ranges that a slice's received bytes may form is limited. Otherwise a sender could
- * fill the memory with their list. */
+/* The received bytes of a slice may form only a limited number of ranges. Otherwise a sender
+ * could fill the memory with a list of ranges. */
 TEST(test_gaps_are_limited)
 {
 	static const uint16_t nodes[] = { 2, 3 };
@@ -517,7 +518,7 @@ TEST(test_pieces_cover_the_stage)
 	}
 }
 
-/* Returns float i of array k at an iteration. Each step adds 1 to it. */
+/* Returns float i of array k at an iteration. Each step adds 1 to the float. */
 static float value(size_t k, size_t i, uint64_t iteration)
 {
 	return (float)((i * 7 + k) % 1000) + (float)iteration;
@@ -540,8 +541,8 @@ static int give(struct fetch *f, uint32_t piece, uint64_t iteration, int64_t now
 	return rc;
 }
 
-/* Makes a commit's step as standby.c does, on all pieces that have arrived and are not of a later
- * iteration. */
+/* Makes a commit's step as standby.c does. Steps all pieces that have arrived and are not of a
+ * later iteration. */
 static void step_held(struct fetch *f)
 {
 	size_t from, n;
@@ -599,8 +600,8 @@ TEST(test_fetch_during_training)
 	fetch_end(&f);
 }
 
-/* All pieces have arrived, but one is of the next iteration. The copy is complete after its next
- * step. */
+/* All pieces have arrived, but one piece is of the next iteration. The copy is complete after its
+ * next step. */
 TEST(test_fetch_waits_for_the_copy)
 {
 	struct fetch f = { .n = 0 };
@@ -719,7 +720,7 @@ TEST(test_slow_pieces_get_time)
 	fetch_end(&f);
 }
 
-/* If a transfer takes one second, half a second more or less is not taken for queueing. */
+/* If a transfer takes one second, half a second more or less does not count as queueing. */
 TEST(test_a_long_transfer_is_no_queue)
 {
 	struct fetch f = { .n = 0 };

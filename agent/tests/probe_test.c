@@ -102,8 +102,9 @@ static bool beats(struct agent *a, int64_t us)
 	return n == 1 && stuck[0].large_lost && stuck[0].small_passes;
 }
 
-/* The first connection proves nothing, because TCP may be waiting. The second connection is judged
- * after two seconds, or after three times the expected time if that is longer. */
+/* The first connection proves nothing, because TCP may be waiting after losses. The second
+ * connection is judged after two seconds, or after three times the expected time if that is
+ * longer. */
 TEST(a_network_that_loses_large_messages_is_reported)
 {
 	struct agent *a = begin(SECOND / 4);

@@ -1,5 +1,5 @@
 /* Tests the times that the kernel counts for this process. A thread that shares a processor with
- * other threads runs for a part of the time and waits for the rest. */
+ * other threads runs for a part of the time, and waits for the rest of the time. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,6 +1,6 @@
 /* Tests the program from outside: options, signals, orders, faults and exit statuses. Runs
- * bin/skippipe-agent in the folder $SKIPPIPE_BUILD (default: build), and is skipped if there is
- * none. */
+ * bin/skippipe-agent in the folder $SKIPPIPE_BUILD (default: build). The tests are skipped if
+ * there is no such program. */
 
 #include <fcntl.h>
 #include <poll.h>
@@ -32,7 +32,7 @@ struct scene {
 	bool said_hello, ready, troubled, drains, has_tokenizer;
 	struct msg_trouble trouble;
 	uint64_t beats;
-	/* Time of the last heartbeat, and longest interval between two. */
+	/* Time of the last heartbeat, and longest interval between two heartbeats. */
 	int64_t beat_us, longest_us;
 };
 
@@ -103,7 +103,7 @@ static void spawn(struct scene *s, const char *const *args)
 
 static void serve(struct scene *s);
 
-/* Waits until the program ends, and answers as its controller meanwhile. Returns the wait
+/* Waits until the program ends. Meanwhile answers the program as its controller. Returns the wait
  * status. */
 static int end_of(struct scene *s)
 {
@@ -346,8 +346,8 @@ static bool output_has(const struct scene *s, const char *text)
 	return said;
 }
 
-/* If its port is in use, the agent waits, because an agent of the previous run may still be
- * ending. */
+/* If the agent's port is in use, the agent waits, because an agent of the previous run may still
+ * be ending. */
 SCENE(test_port_that_becomes_free)
 {
 	struct scene *s = *state;

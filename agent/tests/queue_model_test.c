@@ -23,8 +23,8 @@ struct world {
 	struct msg_rank ranks[NODES][3 * BATCHES];
 };
 
-/* Makes a random route that begins with stage 0 and visits some stages. There are four stages, and
- * two nodes for each stage. */
+/* Makes a random route that begins with stage 0 and visits some other stages. There are four
+ * stages, and each stage has two nodes. */
 static void random_route(struct world *w, struct rng *g, struct route *r, uint32_t id)
 {
 	memset(r, 0, sizeof(*r));
@@ -188,12 +188,12 @@ struct run {
 	int counted[NODES][BATCHES][3];
 	uint32_t attempt[BATCHES];
 	int moves;
-	/* A hop of the microbatch was moved to another node although its node is alive. */
+	/* A hop of the microbatch was moved to another node although its former node is alive. */
 	bool moved[BATCHES];
 	int64_t heard[NODES]; /* when the node gets the last announcement sent to it */
 	struct route known[NODES][BATCHES]; /* the newest route that was announced to the node */
-	/* True for each output that the node has sent since the microbatch's last restart, by kind
-	 * of task. */
+	/* True if the node has sent the output of the microbatch's task of this kind since the
+	 * microbatch's last restart. */
 	bool sent[NODES][BATCHES][3];
 };
 
@@ -335,7 +335,7 @@ static void let_choose(struct run *r, uint16_t node)
 		r->waited[t->route.microbatch][t->position] = (int)r->now;
 }
 
-/* Runs all events of the next instant. Returns false if there are none left. */
+/* Runs all events of the next instant. Returns false if no events are left. */
 static bool run_step(struct run *r)
 {
 	int64_t at = INT64_MAX;
@@ -420,7 +420,7 @@ static bool through(const struct run *r, uint32_t m)
 }
 
 /* Announces a new attempt of microbatch m to all nodes. A node gets the announcements in their
- * order, but each after a random delay. */
+ * order, but each announcement after a random delay. */
 static void tell(struct run *r, struct rng *g, uint32_t m)
 {
 	r->w->routes[m].attempt = ++r->attempt[m];
@@ -432,9 +432,9 @@ static void tell(struct run *r, struct rng *g, uint32_t m)
 	}
 }
 
-/* Lets a node die. As the controller does, replaces it by the other node of its stage in every
- * microbatch that visits it. Also announces some other microbatches again, unchanged or
- * restarted. */
+/* Lets a node die. As the controller does, replaces the dead node by the other node of its stage
+ * in every microbatch that visits the dead node. Also announces some other microbatches again,
+ * unchanged or restarted. */
 static void kill_node(struct run *r, struct world *w, struct rng *g, uint16_t dead)
 {
 	r->dead[dead] = true;
@@ -451,9 +451,9 @@ static void kill_node(struct run *r, struct world *w, struct rng *g, uint16_t de
 	}
 }
 
-/* Moves a hop, whose F has not started, to the other living node of the stage. The old node may run
- * the hop's tasks before it learns of the move. Both nodes then count the gradient, so check_counts
- * skips such microbatches; a controller would restart the iteration. */
+/* Moves a hop, whose F has not started, to the other living node of the stage. The old node may
+ * run the hop's tasks before it learns of the move. Both nodes then count the gradient.
+ * check_counts skips such microbatches, because a controller would restart the iteration. */
 static void move_ahead(struct run *r, struct world *w, struct rng *g)
 {
 	uint32_t m = rng_below(g, w->n_batches), hop = rng_below(g, w->routes[m].n_hops);

@@ -56,7 +56,8 @@ TEST(test_an_early_gradient)
 	assert_int_equal(arrive(q, 5, 1, 3, 0), QUEUE_TAKEN);
 	assert_null(queue_start(q, 0));
 	assert_true(queue_blocked(q));
-	/* The B waits for the F of its own microbatch, so it is not reported as a collision. */
+	/* The B waits for the F of its own microbatch, so the wait is not reported as a
+	 * collision. */
 	assert_null(queue_announce_waiter(q));
 	assert_int_equal(arrive(q, 5, 1, 1, 4), QUEUE_TAKEN);
 	t = queue_start(q, 4);
@@ -72,7 +73,7 @@ TEST(test_an_early_gradient)
 }
 
 /* If another node of the route is replaced, waiting and running tasks stay valid and keep their
- * slots. Their events still name the attempt with which the tasks arrived. */
+ * slots. The tasks' events still name the attempt with which the tasks arrived. */
 TEST(test_going_on)
 {
 	struct route r = two_hops(1, 1);
@@ -118,7 +119,8 @@ TEST(test_running_task_of_an_older_attempt)
 	task_free(queue_end(q));
 	arrive(q, 1, 0, 3, 5);
 	assert_non_null(queue_start(q, 5));
-	/* The microbatch restarts while its B runs. Its slot becomes free only when the B ends. */
+	/* The microbatch restarts while its B runs. The microbatch's slot becomes free only when
+	 * the B ends. */
 	assert_int_equal(arrive(q, 1, 1, 1, 6), QUEUE_TAKEN);
 	assert_int_equal(queue_slots_held(q), 1);
 	t = queue_end(q);
@@ -195,7 +197,7 @@ TEST(test_clear_keeps_what_runs)
 }
 
 /* A task of a restarted microbatch runs before tasks with a rank. Tasks with a rank run before
- * tasks without one, even if a task without a rank has waited longer. */
+ * tasks without a rank, even if a task without a rank has waited longer. */
 TEST(a_restarted_task_goes_first)
 {
 	struct route r = { .n_hops = 1 };

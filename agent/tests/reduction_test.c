@@ -175,8 +175,8 @@ static int receive(struct agent *a, enum tensor_kind kind, uint16_t from, uint32
 	return reduction_put(a->modules.reduction, &m);
 }
 
-/* Removes the next slice from the delay queue. Checks its index, its receiver and the time at which
- * it is due. Its float k must be `first` + k * `step`. */
+/* Removes the next slice from the delay queue. Checks the slice's index, its receiver and the
+ * time at which it is due. Float k of the slice must be `first` + k * `step`. */
 static void leaves(struct agent *a, enum tensor_kind kind, uint16_t to, uint32_t index,
 		   int64_t due_us, float first, float step)
 {
@@ -201,7 +201,8 @@ static void leaves(struct agent *a, enum tensor_kind kind, uint16_t to, uint32_t
 
 FIXTURE_TEST(every_replica_and_copy_gets_its_slice)
 {
-	/* The order also names this node itself and a node outside the run. They get no slice. */
+	/* The order also names this node itself and a node outside the run. These two get no
+	 * slice. */
 	static const uint16_t copies[] = { 4, ME, NODES, 5 };
 	struct agent *a = *state;
 	size_t from, floats;
@@ -269,7 +270,7 @@ FIXTURE_TEST(a_single_replica_sends_only_to_copies)
 	}
 }
 
-/* If a job ends after its reduction was dropped, it changes nothing. */
+/* If a job ends after its reduction was dropped, its result changes nothing. */
 FIXTURE_TEST(a_late_result_of_the_worker_is_dropped)
 {
 	struct agent *a = *state;
@@ -324,8 +325,8 @@ static void hold(struct agent *a, enum tensor_kind kind, uint64_t iteration, uin
 	assert_int_equal(delay_queue_add(a->modules.delay_queue, &p), 0);
 }
 
-/* A new attempt drops the slices of older attempts that wait to be sent. Otherwise they would delay
- * the slices of the new attempt. */
+/* A new attempt drops the slices of older attempts that wait to be sent. Otherwise the old slices
+ * would delay the slices of the new attempt. */
 FIXTURE_TEST(an_attempt_drops_the_slices_of_older_ones)
 {
 	struct agent *a = *state;

@@ -1,5 +1,5 @@
-/* Tests the restoring of a stage that no node holds: which orders are valid, and restoring from
- * neighbouring stages or from a file. */
+/* Tests how an agent restores a stage that no node holds, from neighbouring stages or from a
+ * file, and which orders are valid. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static const float weights[] = { 0.25f, 0.75f, 0 };
 static const uint64_t hashes[] = { 11, 12 };
 
 /* Makes an agent without a worker and a controller, whose newest assignment is 5. The tests check
- * only how many messages it sends. */
+ * only how many messages the agent sends. */
 static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(1, NODES);
@@ -107,7 +107,8 @@ FIXTURE_TEST(the_newest_assignment_counts)
 	restore_begin(a->modules.restore, &m);
 	assert_int_equal(a->tell.tally.dropped, 1);
 	assert_false(restore_wanted(a->modules.restore));
-	/* The same number as the newest assignment, as when the controller repeats an order. */
+	/* The order has the number of the newest assignment, as when the controller repeats an
+	 * order. */
 	m.assignment = 5;
 	restore_begin(a->modules.restore, &m);
 	assert_true(restore_wanted(a->modules.restore));
@@ -120,8 +121,9 @@ FIXTURE_TEST(the_newest_assignment_counts)
 
 /* ---- average of the neighbours ---- */
 
-/* Delivers a stage of P parameters, which is a single piece, with this value in every float. whole:
- * false gives the piece a wrong hash. Returns true if the restore has taken the message. */
+/* Delivers a stage of P parameters, which is a single piece, with this value in every float.
+ * whole: if false, the piece has a wrong hash. Returns true if the restore has taken the
+ * message. */
 static bool give(struct agent *a, uint16_t from, uint8_t stage, uint64_t iteration, float value,
 		 bool whole)
 {
@@ -170,7 +172,7 @@ FIXTURE_TEST(both_neighbours_are_mixed)
 		assert_true(job.mix.state[0] == (float)i && job.mix.state[3 * P - 1] == (float)i);
 		assert_false(a->held.whole);
 		assert_false(
-			/* No further job: the worker runs one. */
+			/* There is no further job, because the worker runs one. */
 			restore_next_job(a->modules.restore, &job, 0));
 		assert_int_equal(restore_wanted(a->modules.restore), true);
 		restore_job_done(a->modules.restore, &job, 0);
@@ -206,8 +208,8 @@ FIXTURE_TEST(unsolicited_weights_are_ignored)
 
 /* ---- failures ---- */
 
-/* If the restore fails, the agent reports the failure. If its previous stage is complete, it
- * continues with this stage, after zeroing the gradient. */
+/* If the restore fails, the agent reports the failure. If the agent's previous stage is complete,
+ * the agent zeroes the gradient and continues with this stage. */
 FIXTURE_TEST(a_failure_is_reported)
 {
 	struct agent *a = *state;

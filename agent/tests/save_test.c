@@ -1,5 +1,5 @@
-/* Tests which orders to save its stage an agent accepts and which it refuses, also while it writes
- * a checkpoint. The test can hold up the thread that writes. */
+/* Tests which orders to save its stage an agent accepts and which orders it refuses, also while a
+ * checkpoint is written. The test can hold up the thread that writes. */
 #include <poll.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -43,8 +43,8 @@ void noted_prune(const char *run, uint64_t after, uint64_t before)
 
 static sem_t release;
 
-/* Replaces the function that writes a checkpoint: waits until the test releases it. Without a
- * release it fails after 20 s, so that a test whose loop waits by mistake ends. */
+/* Replaces the function that writes a checkpoint. This function waits until the test releases it.
+ * Without a release it fails after 20 s, so that a test whose loop waits by mistake ends. */
 int held_save_stage(const char *run_dir, const struct model_config *config, uint32_t stage,
 		    uint64_t iteration, const float *state, bool moments, uint64_t *hash,
 		    uint64_t *bytes, struct error *err)
@@ -62,8 +62,8 @@ int held_save_stage(const char *run_dir, const struct model_config *config, uint
 
 enum { STAGE = 1, COMMITTED = 4 };
 
-/* Makes an agent without a worker and a controller. The tests check only how many messages it
- * sends. */
+/* Makes an agent without a worker and a controller. The tests check only how many messages the
+ * agent sends. */
 static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(1, 3);
@@ -163,8 +163,8 @@ FIXTURE_TEST(other_weights_are_not_saved)
 	assert_false(save_wanted(a->modules.save));
 }
 
-/* A restarted controller may repeat the order during the save. The agent must not refuse it, and
- * answers when the file is written. */
+/* A restarted controller may repeat the order during the save. The agent must not refuse the
+ * repeated order, and answers when the file is written. */
 FIXTURE_TEST(a_repeated_order_during_a_save_is_not_refused)
 {
 	struct agent *a = *state;
@@ -224,8 +224,8 @@ static void begin_writing(struct agent *a)
 	begin_writing_after(a, 0);
 }
 
-/* A node that cannot write makes checkpoints incomplete. The files of all other nodes are useless
- * then, and would fill their disks. */
+/* A node that cannot write makes checkpoints incomplete. The files of all other nodes are then
+ * useless, and would fill these nodes' disks. */
 FIXTURE_TEST(incomplete_checkpoints_are_deleted)
 {
 	struct agent *a = *state;

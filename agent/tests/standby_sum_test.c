@@ -1,14 +1,15 @@
-/* Tests the states of a standby copy's sum: which state follows from each event. */
+/* Tests which state of a standby copy's sum follows after each event. */
 
 #include <string.h>
 
 #include "agent/weights/standby_sum.h"
 #include "base/tests/test.h"
 
-/* Row: an event. Column: the state before it. Entry: the state after it, as a letter of `letters`;
- * '=': the state does not change; '.': the event must not occur. The table was written
- * independently of that in standby_sum.c. The digit and the small letters are states in which the
- * worker stores pieces. */
+/* A row of the table stands for an event, and a column for the state before the event. The entry
+ * is the state after the event, as a letter of `letters`. '=' means that the state does not
+ * change, and '.' that the event must not occur. The table was written independently of the table
+ * in standby_sum.c. The digit and the small letters are states in which the worker stores
+ * pieces. */
 static const char letters[] = "-ADNMRQS0adr";
 static const char *const expected[STANDBY_EVENTS] = {
 	/* from the state:   -ADNMRQS0adr */

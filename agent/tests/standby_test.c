@@ -1,5 +1,5 @@
-/* Tests a standby copy while it is fetched: which sum it needs first, and when the agent gives up
- * the fetch. */
+/* Tests a standby copy while it is fetched: which sum the copy needs first, and when the agent
+ * gives up the fetch. */
 
 #include <stdlib.h>
 
@@ -167,7 +167,8 @@ TEST(a_whole_copy_has_time)
 
 	for (uint32_t i = 0; i < PIECES; i++)
 		piece(a, i, 6, 1000000);
-	/* The copy has all pieces and waits only for the worker, so it is not given up. */
+	/* The copy has all pieces and waits only for the worker, so the agent does not give up
+	 * the copy. */
 	assert_false(gives_up(a, 100));
 	assert_true(standby_next_job(a->modules.standby, &a->job));
 	assert_int_equal(a->job.kind, JOB_FOLLOW);
@@ -186,8 +187,8 @@ static void commit(struct agent *a, uint64_t iteration)
 	assert_int_equal(a->modules.standby->sum, STANDBY_SUM_DUE);
 }
 
-/* The sum of a committed iteration does not arrive. While the worker reads the pieces, they must
- * not be freed. */
+/* The sum of a committed iteration does not arrive. While the worker reads the pieces, the pieces
+ * must not be freed. */
 TEST(pieces_in_use_stay)
 {
 	struct agent *a = made();
@@ -243,8 +244,8 @@ TEST(the_state_reported_to_a_new_controller_stays)
 	lone_agent_free(a);
 }
 
-/* An invalid order changes nothing. Nor does an order that is older than that of the present
- * copy. */
+/* An invalid order changes nothing, and neither does an order that is older than the order for
+ * the present copy. */
 TEST(an_invalid_order_for_a_copy_is_refused)
 {
 	const struct msg_keep bad[] = { { 2, 3, SOURCE }, { 2, STAGE, 3 } },

@@ -62,7 +62,7 @@ static void send_nonsense(struct cluster *c, struct post *p, post_peer_id to)
 	t = good, t.iteration = 9;
 	send_tensor(p, to, &t, body); /* an early tensor: kept */
 	t = good, t.kind = TENSOR_PART, t.attempt = 1, t.index = 0;
-	/* Kept as early. It is refused when its reduction starts. */
+	/* This tensor is kept as early, and refused when its reduction starts. */
 	send_tensor(p, to, &t, body);
 }
 
@@ -143,9 +143,9 @@ TEST(test_invalid_messages_are_refused_in_other_formats)
 	check_nonsense(FORMAT_Q6);
 }
 
-/* If a peer's address is invalid, the agent reports a stuck link. It must not report an error at
- * every attempt to send. The controller could exclude the agent for the errors, although only the
- * peer's address is wrong. */
+/* If a peer's address is invalid, the agent reports a stuck link. The agent must not report an
+ * error at every attempt to send. Otherwise the controller could exclude the agent for the
+ * errors, although only the peer's address is wrong. */
 TEST(test_an_invalid_address)
 {
 	struct cluster *c = cluster_of_six();
@@ -162,7 +162,7 @@ TEST(test_an_invalid_address)
 	cluster_unmake(c);
 }
 
-/* A node that has stolen the key of the dead node 1, and is connected to node 2. */
+/* A thief: a node that has stolen the key of the dead node 1, and is connected to node 2. */
 struct thief {
 	struct cluster *c;
 	struct keys_list *admitted;
@@ -269,8 +269,8 @@ static struct msg_tensor evaluation_input(const struct route *route)
 				    .routes = route };
 }
 
-/* Node 1 sends inputs of evaluations that the controller has not ordered. Node 2 keeps them up to
- * the share of node 1, and computes none. */
+/* Node 1 sends inputs of evaluations that the controller has not ordered. Node 2 keeps these
+ * inputs up to the share of node 1, and computes no evaluation. */
 TEST(test_evaluations_without_an_order)
 {
 	struct route route = { .attempt = 1, .n_hops = 2, .nodes = { 1, 2 },
@@ -293,8 +293,8 @@ TEST(test_evaluations_without_an_order)
 	thief_ends(&t);
 }
 
-/* The order to evaluate names the format. If an input arrives earlier, its right size is unknown,
- * so an input of any size is kept. */
+/* The order to evaluate names the format. If an input arrives before the order, its right size is
+ * unknown, so an input of any size is kept. */
 TEST(test_evaluations_in_a_format_that_is_not_known_yet)
 {
 	struct route route = { .attempt = 1, .n_hops = 2, .nodes = { 1, 2 },
@@ -313,7 +313,7 @@ TEST(test_evaluations_in_a_format_that_is_not_known_yet)
 }
 
 /* Tensors are refused if their iteration is more than two after the last announced commit. Other
- * early tensors of a peer are kept up to its share, which leaves room for other peers. */
+ * early tensors of a peer are kept up to the peer's share, which leaves room for other peers. */
 TEST(test_shares_of_early_tensors)
 {
 	struct msg_tensor part = {

@@ -17,7 +17,7 @@ enum { REPLICAS_MOST = 3 };
 
 static const struct adamw adamw = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f };
 
-/* A sum of a stage over n replicas. Replica `on_gpu` computes on the GPU; -1: none does. */
+/* A sum of a stage over n replicas. Replica `on_gpu` computes on the GPU; -1: no replica does. */
 struct sum {
 	struct model_config config;
 	struct sum_codec codec;
@@ -134,7 +134,8 @@ static void compare(const struct sum *x, const struct result *a, const struct re
 	assert_true(a->weights == b->weights);
 }
 
-/* Returns the bytes of digests and sums of squares, which the host gets to hash the sum. */
+/* Returns how many bytes of digests and sums of squares the host gets from the device, to hash
+ * the sum. */
 static size_t digests_of(const struct sum *x)
 {
 	size_t bytes = squares_blocks(x->floats) * sizeof(double), from, n;
@@ -146,8 +147,9 @@ static size_t digests_of(const struct sum *x)
 	return bytes;
 }
 
-/* Checks the bytes that crossed the bus to the device and from it: each slice of another replica
- * once in each direction, and the parts and the sum of the own slice. */
+/* Checks the bytes that crossed the bus. To the device: the sums of the other replicas' slices,
+ * and the other replicas' parts of the own slice. From the device: the parts for the other
+ * replicas, the sum of the own slice, and digests. */
 static void check_bytes(const struct sum *x, uint16_t k, size_t put, size_t got)
 {
 	struct slices *r = x->slices[k];
@@ -159,8 +161,8 @@ static void check_bytes(const struct sum *x, uint16_t k, size_t put, size_t got)
 	assert_int_equal(got, others + slices_bytes(r, k) + digests_of(x));
 }
 
-/* Checks a standby copy on a GPU. It must have the replicas' result, and each slice must cross the
- * bus once, encoded. */
+/* Checks a standby copy on a GPU. The copy must have the replicas' result, and each slice must
+ * cross the bus once, encoded. */
 static void check_copy(const struct sum *x, const struct result *expected)
 {
 	struct stage *copy = make_stage(x, "cuda", true);
@@ -206,8 +208,8 @@ static struct result make_sum(struct sum *x, int on_gpu)
 			send_part(x, i, j);
 	for (uint16_t i = 0; i < x->n; i++)
 		add_slice(x, i);
-	/* The GPU's replica is checked first: finish() also hashes weights, which moves more bytes
-	 * over the bus. */
+	/* The GPU's replica is checked first, because finish() also hashes weights, which moves
+	 * more bytes over the bus. */
 	if (x->gpu) {
 		double squares;
 

@@ -18,7 +18,7 @@ static inline struct task *new_task(const struct route *r, uint32_t position, in
 	t->position = position;
 	t->first = position == 0;
 	t->arrived_us = now;
-	/* Allocated, so that a sanitizer reports a task that is not freed. */
+	/* The owner is allocated, so that a sanitizer reports a task that is not freed. */
 	t->owner = body_new(malloc(sizeof(float)), sizeof(float), true);
 	return t;
 }

@@ -1,6 +1,7 @@
-/* Compares complete agents on an emulated GPU with the same training by the model's code alone. The
- * GPU encodes and decodes activations, and the parts of sums, itself. The model's code rounds these
- * tensors with the CPU's codec, and adds on the CPU. The weights must have the same bits. */
+/* Compares complete agents on an emulated GPU with the same training by the model's code alone.
+ * The GPU itself encodes and decodes activations and the parts of sums. The model's code rounds
+ * these tensors with the CPU's codec, and adds on the CPU. The weights must have the same
+ * bits. */
 #include "agent/tests/cluster.h"
 #include "base/tests/test.h"
 #include "model/tests/emulated_device.h"

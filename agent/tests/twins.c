@@ -1,5 +1,6 @@
-/* Repeats the agents' training with the model's code alone: each gradient that an agent counted,
- * each sum and each step. Tests compare the agents' hashes and losses with this reference. */
+/* Repeats the agents' training with the model's code alone. Repeats each gradient that an agent
+ * counted, each sum and each step. Tests compare the agents' hashes and losses with this
+ * reference. */
 #include "agent/tests/cluster.h"
 
 #include <setjmp.h>
@@ -31,7 +32,8 @@ static float *activation(const struct cluster *c)
 	return f;
 }
 
-/* Rounds an output as its transfer would round it. An output for the same stage is not rounded. */
+/* Rounds an output as its transfer to another stage would. An output for the same stage is not
+ * rounded. */
 static void go_to(const struct cluster *c, uint8_t from, uint8_t to, bool forward, float *output)
 {
 	struct codec codec = forward ? codec_of_activation(c->options.wire, c->config.dim)

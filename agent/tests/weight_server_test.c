@@ -91,7 +91,8 @@ TEST(a_snapshot_is_of_one_iteration)
 	assert_true(weight_server_next_job(s, &a->job));
 	assert_int_equal(a->job.state.copied, 0);
 	partial = copy_part(a, &a->job, FETCH_LEAST, 0);
-	/* The first snapshot's piece waits; the new request is not answered yet. */
+	/* Only the piece of the first snapshot waits to be sent: the new request is not answered
+	 * yet. */
 	assert_int_equal(after_asking(a, TO, 1), 1);
 	assert_true(weight_server_next_job(s, &a->job));
 	assert_ptr_equal(a->job.out, partial);
@@ -126,13 +127,14 @@ TEST(a_snapshot_stays_while_it_is_requested)
 	unmake(a);
 }
 
-/* A step voids an unfinished snapshot. If a large stage has more parts than an iteration has tasks,
- * a step would void every snapshot. The parts must grow until a snapshot is completed, within a few
- * iterations. */
+/* A step voids an unfinished snapshot. If a large stage has more parts than an iteration has
+ * tasks, a step would void every snapshot. Therefore the parts must grow until a snapshot is
+ * completed, within a few iterations. */
 TEST(a_snapshot_of_a_large_stage_is_completed)
 {
 	const size_t sizes[] = { (size_t)310 * STATE_PART, (size_t)12 * STATE_PART + 1 };
-	const int tasks[] = { 32, 3 }; /* tasks in an iteration; one part is copied after each */
+	/* tasks in an iteration; one part is copied after each task */
+	const int tasks[] = { 32, 3 };
 	struct agent *a = made();
 	struct weight_server *s = a->modules.weight_server;
 	struct msg_fetch m = { .from = TO, .stage = STAGE };

@@ -10,12 +10,13 @@
 #include "wire/msg.h"
 
 enum {
-	/* If nothing arrives for this time, all requested pieces are requested again. The time is
-	 * SILENCE_TIMES the transfer time of a piece if that is longer. */
+	/* If nothing arrives for SILENCE_US, all requested pieces are requested again. If
+	 * SILENCE_TIMES times the transfer time of a piece is longer, this time replaces
+	 * SILENCE_US. */
 	SILENCE_US = 5000000,
 	SILENCE_TIMES = 3,
-	/* This limit applies until the first piece has arrived. It is short, because the source may
-	 * have sent the first piece to an earlier process of this node. */
+	/* Until the first piece has arrived, this time replaces SILENCE_US. It is short, because
+	 * the source may have sent the first piece to an earlier process of this node. */
 	FIRST_SILENCE_US = 1000000,
 	/* While nothing arrives, the time doubles at each repetition, up to this limit. */
 	SILENCE_MOST_US = 40000000,
@@ -24,10 +25,11 @@ enum {
 	WINDOW_LEAST = 2,
 	/* Limit of the requested bytes, enough for 1 Gbit/s and a round trip of 200 ms. */
 	WINDOW_BYTES = 24 << 20,
-	/* Limits of queueing, which is a piece's transfer time minus that of the fastest piece. The
-	 * window grows while the queueing is below QUEUE_LITTLE_US, or below half of the fastest
-	 * piece's time if that is longer. It shrinks when the queueing exceeds QUEUE_MUCH_US, or
-	 * the fastest piece's time if that is longer. */
+	/* Limits of queueing. The queueing of a piece is its transfer time minus the transfer
+	 * time of the fastest piece. The window grows while the queueing is below
+	 * QUEUE_LITTLE_US, or below half of the fastest piece's time if that is longer. It
+	 * shrinks when the queueing exceeds QUEUE_MUCH_US, or the fastest piece's time if that is
+	 * longer. */
 	QUEUE_LITTLE_US = 100000,
 	QUEUE_MUCH_US = 200000
 };

@@ -1,10 +1,11 @@
 /* fetch.h - receives a stage's weights and moments from another node, piece by piece.
  *
  * The receiver requests a window of pieces at a time. The source therefore sends only what the
- * receiver waits for. After an interruption only the missing pieces are requested again. Pieces are
- * small parts of the stage, because a piece must arrive before the next commit changes the weights,
- * even over a slow link. The window grows while the link has room. It shrinks when pieces queue up
- * for 0.2 s, or for as long as the fastest piece took if that is longer.
+ * receiver waits for. After an interruption only the missing pieces are requested again. Pieces
+ * are small parts of the stage, because a piece must arrive before the next commit changes the
+ * weights, even over a slow link. The window grows while the link has room. The window shrinks
+ * when pieces queue up for 0.2 s, or for the transfer time of the fastest piece if that is
+ * longer.
  *
  * Each piece carries its iteration. The standby copy that is being made steps with every commit,
  * element by element (standby.c). A piece of a later iteration than the copy waits until the copy
@@ -24,17 +25,16 @@ enum {
 	/* A stage has about FETCH_PARTS pieces. A small stage has fewer, each with FETCH_LEAST
 	 * floats of each array. A large stage has more, each with MSG_PIECE_FLOATS. A piece has a
 	 * sixteenth of the bytes of a gradient's sum in the format q6. Therefore a link that
-	 * carries the sums in time can also carry pieces, even if only a part of each sum passes
-	 * over it. */
+	 * carries a part of each sum in time can carry pieces too. */
 	FETCH_PARTS = 256,
 	FETCH_LEAST = 1024
 };
 
-/* Returns the length of a piece: floats of each of the three arrays. The last piece may be
- * shorter. */
+/* Returns the length of a piece, as the number of floats in each of the three arrays. The last
+ * piece may be shorter. */
 size_t fetch_piece_floats(size_t parameters);
-/* Gives the first float and the length of piece i, in a stage with that many parameters. Returns
- * false if there is no such piece. */
+/* Gives the first float and the length of piece i of a stage with this number of parameters.
+ * Returns false if there is no such piece. */
 bool fetch_piece(size_t parameters, uint32_t i, size_t *from, size_t *floats);
 
 /* Returns the FNV-1a hash of a piece's floats, taken as 32-bit words. A wrong hash reveals damage
@@ -47,7 +47,8 @@ struct fetch {
 	size_t parameters; /* number of parameters P of the stage */
 	uint32_t n;        /* number of pieces; 0: no fetch is under way */
 	uint32_t n_held, n_asked;
-	/* Number of pieces that may be requested at a time: now, and at most. */
+	/* Number of pieces that may be requested at a time at present, and the largest value of
+	 * this number. */
 	uint32_t window, most_window;
 	/* transfer time of the fastest piece, from request to arrival */
 	int64_t least_us;
@@ -57,7 +58,8 @@ struct fetch {
 	 * reaches it. */
 	uint64_t iteration;
 	float *state;       /* (3, P) received weights and moments */
-	/* (n) `held`: the piece has arrived. `fresh`: it is not yet in the standby copy. */
+	/* (n) `held`: the piece has arrived. `fresh`: the piece has arrived and is not yet in the
+	 * standby copy. */
 	bool *held, *fresh;
 	uint64_t *of;      /* (n) iteration of each piece that is `fresh` */
 	int64_t *asked_us; /* (n) when each piece was requested; 0: not requested, or arrived */
@@ -75,12 +77,13 @@ int fetch_begin(struct fetch *f, uint16_t source, uint8_t stage, size_t paramete
  * of a piece. */
 void fetch_expect(struct fetch *f, int64_t piece_us);
 void fetch_end(struct fetch *f);
-/* Drops all pieces that have arrived, because they are of a past iteration. All are requested
- * again. */
+/* Drops all pieces that have arrived, because they are of a past iteration. All pieces are
+ * requested again. */
 void fetch_void(struct fetch *f);
 /* Gives the next piece to request. -EAGAIN: none now. If nothing has arrived for patience_us, all
- * requested pieces are requested again. The patience is 1 s before the first piece, then 5 s or
- * three times the transfer time of a piece. It doubles each time that nothing arrives.
+ * requested pieces are requested again. The patience is 1 s before the first piece. Then it is 5
+ * s, or three times the transfer time of a piece if that is longer. The patience doubles each
+ * time that nothing arrives.
  */
 int fetch_next(struct fetch *f, int64_t now_us, uint32_t *piece);
 /* Stores a piece that has arrived. -EALREADY: the piece was stored before. -EINVAL: no such piece,

@@ -12,7 +12,7 @@
 
 struct files; /* opaque */
 
-/* run_dir: as in agent_options. Both arguments are borrowed (files_free). */
+/* agent_options explains run_dir. Both arguments are borrowed until files_free. */
 struct files *files_new(struct tell *tell, const char *run_dir);
 void files_free(struct files *f); /* NULL is allowed */
 

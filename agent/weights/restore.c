@@ -25,8 +25,8 @@ struct restore {
 	/* Number of neighbouring stages that are already added to the average, of order.n_from. */
 	uint32_t done;
 	struct fetch fetch;
-	/* State of the checkpoint's file. If the file on this machine is damaged, it is fetched
-	 * from the controller once. */
+	/* State of the checkpoint's file. If the file on this machine is damaged, the
+	 * controller's file is fetched, but only once. */
 	enum { FILE_NOT_SOUGHT, FILE_FETCHING, FILE_HERE, FILE_FETCHED } file;
 	bool loading; /* the worker runs a job of the restore */
 	bool made;    /* the present stage is an average of neighbouring stages */

@@ -43,14 +43,15 @@ void restore_begin(struct restore *r, const struct msg_restore *m);
 /* Returns true if the newest assignment is to be carried out by a restore. */
 bool restore_wanted(const struct restore *r);
 /* Returns true if the stage is an average of neighbouring stages and no iteration has begun with
- * it. A restarted controller may not know such a stage's weights, so HELLO does not report them. */
+ * it. A restarted controller may not know such a stage's weights, so HELLO does not report these
+ * weights. */
 bool restore_unused(const struct restore *r);
 void restore_cancel(struct restore *r); /* cancels the restore when a newer assignment arrives */
 /* Fetches the checkpoint's file from the controller if this machine lacks it. Returns true until
  * the file is here, or cannot be fetched. */
 bool restore_fetching(struct restore *r, int64_t now_us);
-/* Sets the job's folder, iteration and expected hash. Returns false if there is no file, and
- * reports this. */
+/* Sets the job's folder, iteration and expected hash. If there is no file, reports this and
+ * returns false. */
 bool restore_name_file(struct restore *r, struct job *job, int64_t now_us);
 bool restore_next_job(struct restore *r, struct job *job, int64_t now_us);
 void restore_job_done(struct restore *r, const struct job *job, int64_t now_us);

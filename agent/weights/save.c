@@ -1,8 +1,8 @@
 /* save.c - saves checkpoints of this node's stage durably on this machine's disk.
  *
  * The worker copies the stage before its next step. A second thread writes the copy, so that
- * training continues meanwhile. Only one checkpoint is written at a time. An order for another one
- * is refused meanwhile.
+ * training continues meanwhile. Only one checkpoint is written at a time. An order for another
+ * checkpoint is refused meanwhile.
  */
 #include "agent/weights/save.h"
 

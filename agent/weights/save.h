@@ -15,14 +15,14 @@
 struct job;
 struct save; /* opaque */
 
-/* Starts the second thread, which writes. Gives *out (save_free). run_dir: as in agent_options. All
- * arguments are borrowed. Errors are those of worker_new. */
+/* Starts the second thread, which writes. Gives *out (save_free). agent_options explains run_dir.
+ * All arguments are borrowed. The errors are those of worker_new. */
 int save_new(struct save **out, struct tell *tell, const struct run *run, const struct held *held,
 	     const char *run_dir, struct error *err);
 void save_free(struct save *s);    /* waits until the checkpoint is written; NULL is allowed */
 int save_fd(const struct save *s); /* returns a descriptor to poll for POLLIN */
 
-/* Takes an order for a checkpoint. If it cannot be carried out, reports this. */
+/* Takes an order for a checkpoint. If the order cannot be carried out, reports this. */
 void save_begin(struct save *s, const struct msg_save *m, int64_t now_us);
 /* Returns true if the stage must be copied before its next step. */
 bool save_wanted(const struct save *s);
@@ -30,7 +30,8 @@ bool save_next_job(struct save *s, struct job *job);
 /* If the stage is copied in part, gives the job that copies the next part. The stage's weights must
  * not change before the last part. */
 bool save_next_part(struct save *s, struct job *job);
-/* Takes the copy from the job. When it is complete, the second thread begins to write it. */
+/* Takes the copy from the job. When the copy is complete, the second thread begins to write
+ * it. */
 void save_job_done(struct save *s, struct job *job, int64_t now_us);
 void save_turn(struct save *s, int64_t now_us); /* reports a checkpoint once it is written */
 /* Returns true while the second thread writes. save_free would then wait for it. */

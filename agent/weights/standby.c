@@ -3,13 +3,13 @@
  *
  * The copy is fetched while the run continues. From its first piece on, the copy follows the run:
  * it gets the sum of every reduction, as replicas do, and steps with every commit. AdamW works
- * element by element, so the pieces that have arrived step without the missing ones. If a piece
- * arrives that is of a later iteration, it waits until the copy reaches that iteration.
+ * element by element, so the pieces that have arrived step without the missing ones. A piece of a
+ * later iteration than the copy's waits until the copy reaches this iteration.
  *
- * The controller commits only when every complete copy has the sum too. After every commit, a stage
- * with one replica and one copy therefore exists on two nodes. The controller does not wait for a
- * copy that is still being fetched. The sums of such a copy may arrive after the commit, and
- * orders.c queues further orders for it.
+ * The controller commits only when every complete copy has the sum too. After every commit, a
+ * stage with one replica and one copy therefore exists on two nodes. The controller does not wait
+ * for a copy that is still being fetched. The sums of such a copy may arrive after the commit,
+ * and orders.c queues further orders for the copy.
  */
 #include "agent/weights/standby_private.h"
 
@@ -24,8 +24,9 @@
 #include "base/stage_set.h"
 #include "base/alloc.h"
 
-/* Limits of the wait for a sum, and for more pieces. The expected transfer time is added to each:
- * that of the sum (sum_patience_us), and that of PIECES_PATIENCE pieces (check_sum). */
+/* SUM_PATIENCE_US limits the wait for a sum, in addition to the sum's transfer time.
+ * MORE_PATIENCE_US limits the wait for further pieces, in addition to the transfer time of
+ * PIECES_PATIENCE pieces. */
 enum { SUM_PATIENCE_US = 5000000, MORE_PATIENCE_US = 20000000, PIECES_PATIENCE = 8 };
 
 static void apply(struct standby *k, enum standby_event event)
@@ -147,10 +148,10 @@ static void begin_copy(struct standby *k, const struct msg_keep *m)
 
 /* ---- pieces ---- */
 
-/* Returns true if a copy whose first piece is of this iteration gets every sum that it needs.
- * Returns false if the sum that is being received is of a later iteration than the copy's next one,
- * because the copy would then lack the sums before it. Drops a sum of an earlier iteration, unless
- * a job uses the sum; then returns false. */
+/* Decides if the copy may begin with a piece of this iteration. Returns false if the sum that is
+ * being received is two or more iterations ahead of the piece, because the copy would lack the
+ * sums in between. A sum that is not ahead of the piece is useless. Drops such a sum, or returns
+ * false if a job uses it. */
 static bool add_to_sums_of(struct standby *k, uint64_t iteration)
 {
 	if (!k->slices || iteration + 1 == slices_iteration(k->slices))
@@ -174,8 +175,9 @@ void standby_piece_arrived(struct standby *k, const struct msg *m, int64_t now_u
 	}
 	if (standby_sum_is_followed(k->sum) ||
 	    (f->n_held == 0 && !add_to_sums_of(k, t->iteration))) {
-		/* Either a job is storing or stepping pieces, so the copy's next iteration is
-		 * uncertain. Or the copy would lack a sum. The piece is requested again. */
+		/* The piece is requested again, for one of two reasons. A job is storing or
+		 * stepping pieces, so the copy's next iteration is uncertain. Or the copy would
+		 * lack a sum. */
 		fetch_refuse(f, t->index, now_us);
 	} else {
 		if (f->n_held > 0 && t->iteration > f->iteration && !standby_sum_is_due(k->sum) &&
@@ -186,8 +188,8 @@ void standby_piece_arrived(struct standby *k, const struct msg *m, int64_t now_u
 	k->uses.tell->tally.dropped += rc < 0;
 }
 
-/* Returns how long to wait for a sum, us. A sum has a third of the bytes of all pieces, because
- * pieces also have the moments. */
+/* Returns how long to wait for a sum, us. The transfer time of the sum is a third of the time of
+ * all pieces, because pieces also have the moments. */
 static int64_t sum_patience_us(const struct standby *k)
 {
 	int64_t pieces = (int64_t)(k->parameters / fetch_piece_floats(k->parameters)) + 1;
@@ -195,9 +197,9 @@ static int64_t sum_patience_us(const struct standby *k)
 	return SUM_PATIENCE_US + k->piece_us * pieces / 3;
 }
 
-/* Drops a copy that cannot be completed. Either the sum of a committed iteration does not arrive,
- * because a node that had to send it is dead. Or the number of pieces does not grow, because
- * commits come faster than the link carries pieces. */
+/* Drops a copy that cannot be completed. There are two cases. The sum of a committed iteration
+ * does not arrive, because a node that had to send it is dead. Or the number of pieces does not
+ * grow, because commits come faster than the link carries pieces. */
 static void check_sum(struct standby *k, int64_t now_us)
 {
 	if (k->standing == STANDBY_FETCHING && k->fetch.n_held > k->most_held) {
@@ -320,7 +322,7 @@ static void take_commit(struct standby *k, const struct msg_commit *m, int64_t n
 	if (mine && k->standing == STANDBY_FETCHING && k->fetch.n_held > 0 &&
 	    find_iteration(k) + 1 != m->iteration) {
 		/* The pieces that have arrived are of a later iteration than the sum, or too old
-		 * for it. */
+		 * for the sum. */
 		forget_reduce(k);
 		return;
 	}

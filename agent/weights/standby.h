@@ -39,7 +39,8 @@ struct standby *standby_new(const struct standby_uses *uses); /* freed by standb
 void standby_free(struct standby *k);  /* NULL is allowed */
 
 enum standby_standing standby_standing(const struct standby *k);
-/* Returns true if the controller's newest order is to keep a copy. (An order can also drop it.) */
+/* Returns true if the controller's newest order is to keep a copy. (An order can also be to drop
+ * the copy.) */
 bool standby_ordered(const struct standby *k);
 /* Returns true if a complete copy of that stage is here. */
 bool standby_holds(const struct standby *k, uint8_t stage);
@@ -52,7 +53,8 @@ uint64_t standby_hash(const struct standby *k);
 
 /* Carries out the orders KEEP, REDUCE and COMMIT for the copy. Call it when standby_settled. */
 void standby_control(struct standby *k, const struct msg *m, int64_t now_us);
-/* Returns true if the copy can take the next order: no job of the copy runs, and none is due. */
+/* Returns true if the copy can take the next order, because no job of the copy runs and no job is
+ * due. */
 bool standby_settled(const struct standby *k);
 /* Accepts the next KEEP whatever its number, because a restarted controller counts from 1. */
 void standby_accept_any_order(struct standby *k);
@@ -60,8 +62,8 @@ void standby_abandon(struct standby *k); /* makes the copy stop waiting for the 
 void standby_piece_arrived(struct standby *k, const struct msg *m, int64_t now_us);
 /* Returns true if the tensor is a sum of the copy's stage, which the copy needs now or later. */
 bool standby_wants(const struct standby *k, const struct msg_tensor *t);
-/* Takes a sum. Returns false if it is not the sum for which the copy waits. Otherwise sets *rc to 0
- * or -EINVAL. */
+/* Takes a sum. Returns false if the copy does not wait for this sum. Otherwise sets *rc to 0, or
+ * to -EINVAL if the sum is invalid. */
 bool standby_sum_arrived(struct standby *k, const struct msg *m, int *rc);
 /* Requests pieces, and drops a copy that can no longer be completed in time. */
 void standby_turn(struct standby *k, int64_t now_us);

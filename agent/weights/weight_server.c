@@ -32,13 +32,13 @@ struct weight_server {
 	struct msg_fetch asked[ASKED_MOST]; /* (n_asked) requests in order of arrival */
 	uint32_t n_asked;
 	float *state; /* (3, P) the complete snapshot; NULL: none */
-	/* (3, P) the unfinished snapshot, between two jobs of the worker, and the number of floats
-	 * of each array that it has. NULL: none. */
+	/* The unfinished snapshot, (3, P), between two jobs of the worker; NULL: none. `copied`:
+	 * the number of floats of each array that it has. */
 	float *partial;
 	size_t copied;
 	/* Number of unfinished snapshots that a step has voided since the last complete snapshot.
-	 * Each of them doubles the size of the parts. Otherwise an iteration with few tasks might
-	 * be too short for all parts. */
+	 * Each voided snapshot doubles the size of the parts. Otherwise an iteration with few
+	 * tasks might be too short for all parts. */
 	unsigned n_voided;
 	uint8_t stage;
 	uint64_t iteration;

@@ -26,7 +26,7 @@ uint64_t cgroup_memory_free(const char *folder);
 unsigned cores_usable(void);
 
 /* Returns how many processors the quotas of this process's groups amount to, such as 0.5; 0: there
- * is no quota, or it is no smaller than the number of processors of the affinity mask. */
+ * is no quota, or the quotas allow at least as many processors as the affinity mask. */
 double cores_quota(void);
 
 /* Returns the bytes that the kernel would give this process now without swapping, within its

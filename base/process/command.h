@@ -15,7 +15,7 @@
 struct command {
 	/* The command and its arguments, ended by NULL; argv[0] is looked up in PATH. */
 	char *const *argv;
-	/* Variables of the environment, ended by NULL; NULL: those of this process. */
+	/* Variables of the environment, ended by NULL; NULL: the variables of this process. */
 	char *const *environment;
 	int in, out;              /* standard input and output of the command; -1: /dev/null */
 	int64_t limit_us;         /* the command is ended after this time; 0: no limit */

@@ -48,9 +48,9 @@ static void read_list(FILE *f, cpu_set_t *set)
 	}
 }
 
-/* Writes the processors that this thread may use to *mine, and those of them that are near the
- * device to *near. *near equals *mine if the device's node is unknown or has none of them. Returns
- * false if the machine has more processors than a cpu_set_t. */
+/* Sets *mine to the processors that this thread may use, and *near to the processors of *mine that
+ * are near the device. *near equals *mine if the device's node is unknown or has no processor of
+ * *mine. Returns false if the machine has more processors than a cpu_set_t. */
 static bool find_near(const char *system, const char *bus_id, cpu_set_t *mine, cpu_set_t *near)
 {
 	int node = numa_node(system, bus_id);

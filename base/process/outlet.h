@@ -14,8 +14,8 @@ struct outlet;
  * without a thread. The thread blocks the signals that the caller blocks. */
 struct outlet *outlet_new(FILE *to);
 
-/* Returns the stream to write to. It never blocks. The caller flushes it after each line. A line is
- * dropped if the queue (16 MiB) has no room for it. */
+/* Returns the stream to write to. Writing to this stream never blocks. The caller flushes it after
+ * each line. A line is dropped if the queue (16 MiB) has no room for it. */
 FILE *outlet_stream(struct outlet *o);
 
 /* Waits until the queue is written, but at most wait_us, or until a signal that ends programs is

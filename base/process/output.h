@@ -7,9 +7,9 @@
 /* Makes the end of the program check standard output. If a write failed, or if the bytes that are
  * still buffered cannot be written, the program prints "PROGRAM: stdout: CAUSE" on standard error
  * and exits with status 1, whatever main returned. Also opens /dev/null at standard descriptors
- * that are closed, so that no other file gets their numbers, and ignores SIGXFSZ, so that a write
- * to a file that may not grow (ulimit -f) fails with an error. Every program calls this once, first
- * in main. program: a string that outlives the call, for example "skippipe verify". */
+ * that are closed, so that no other file gets their numbers. Ignores SIGXFSZ, so that a write to a
+ * file that may not grow (ulimit -f) fails with an error. Every program calls this once, first in
+ * main. program: a string that outlives the call, for example "skippipe verify". */
 void output_check_at_exit(const char *program);
 
 /* Writes what is buffered. Returns 0, or the negative errno of the first write that failed since

@@ -9,7 +9,8 @@
 
 /* Gives the path of skippipe's folder below the folder that an environment variable names, such as
  * XDG_CONFIG_HOME, or below `in_home` (".config") in HOME. As the specification demands, relative
- * paths count as unset. Creates nothing. -ENOENT: neither variable is set; -ENAMETOOLONG. */
+ * paths count as unset. Creates nothing. -ENOENT: neither variable is set; -ENAMETOOLONG: the path
+ * does not fit into `to`. */
 int user_folder(char *to, size_t room, const char *variable, const char *in_home,
 		struct error *err);
 

@@ -52,7 +52,7 @@ TEST(files_are_complete_or_unchanged)
 	assert_int_equal(rmdir(folder), 0);
 }
 
-/* Two containers on one volume: both writers have the same process number. */
+/* Two writers in different containers on one volume may have the same process number. */
 TEST(two_writers_of_one_file_do_not_meet)
 {
 	char folder[] = "/tmp/skippipe-base-XXXXXX", path[128], *data;

@@ -14,11 +14,12 @@
 
 enum { CLOSE_US = 1000000 };
 
-/* ssh uses the first value that it finds for a setting, so the user's file comes first. While a
- * bundle is copied over a slow link, the question of ServerAliveInterval waits in the queue behind
- * the bundle's bytes. A host therefore has 60 s for its answer. BatchMode
- * precedes it, because the ssh that connects to a jump host gets this file but not the options of
- * the command line. It would ask at the terminal about the jump host's key, and wait for ever. */
+/* ssh uses the first value that it finds for a setting. BatchMode comes before the user's file,
+ * because the ssh that connects to a jump host gets this file but not the options of the command
+ * line. Without BatchMode, that ssh would ask at the terminal about the jump host's key, and wait
+ * for ever. All other settings come after the user's file, so that the user can set them.
+ * ServerAlive gives a host 60 s for its answer: while a bundle is copied over a slow link, the
+ * question waits behind the bundle's bytes. */
 static const char configuration[] = "BatchMode yes\n"
 				    "Include ~/.ssh/config\n"
 				    "Match all\n"
@@ -35,7 +36,8 @@ int connections_open(struct connections *c, struct error *err)
 
 	if (rc != 0)
 		return rc;
-	/* ssh would split or expand such a path, because it is a part of ssh's options. */
+	/* ssh would split or expand a path with these characters, because the path is a part of
+	 * ssh's options. */
 	if (strpbrk(c->folder, " \t\r\n\"'\\%$"))
 		return error_set(err, -EINVAL,
 				 "TMPDIR=%s: ssh cannot use a folder with spaces, quotes, \\, %% "

@@ -15,7 +15,7 @@
 
 enum {
 	CONTROLLER_S = 60, /* time for the last checkpoint */
-	AGENT_S = 15,      /* time in which an agent must end; it needs 11 s at most */
+	AGENT_S = 15,      /* time in which an agent must end; an agent needs 11 s at most */
 	BEYOND_US = 30000000,
 	ASK_US = 60000000
 };

@@ -16,8 +16,8 @@ struct fleet_options {
 	const char *file;
 	/* Run folder; NULL: the folder of the last `up`, or "run" at the first `up`. */
 	const char *run_dir;
-	/* The controller's machine; NULL: that of the last `up`, or this machine at the first
-	 * `up`. */
+	/* The controller's machine; NULL: the machine of the last `up`, or this machine at the
+	 * first `up`. */
 	const char *controller;
 	/* Archive of skippipe for the hosts; NULL: the archive beside this build. */
 	const char *bundle;

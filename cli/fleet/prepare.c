@@ -63,7 +63,7 @@ static int read_stamp(struct bundle *b, struct error *err)
 }
 
 /* Finds the archive: the file that the operator named, or else the file in the folder above this
- * program's. */
+ * program's folder. */
 static int find_bundle(struct preparation *p, struct error *err)
 {
 	const char *given = p->fleet->options->bundle;

@@ -41,7 +41,8 @@ struct remote_job {
 	int status;
 	bool has_answered;     /* the script has begun, so ssh has reached the host */
 	char why[REMOTE_LINE]; /* why the job failed */
-	/* Last line of output that is not an answer; also of ssh, if the script has not begun. */
+	/* Last line of output that is not an answer. Before the script begins, this can be a line
+	 * of ssh. */
 	char said[REMOTE_LINE];
 };
 
@@ -60,11 +61,11 @@ struct remote_calls {
 /* Makes the folder of the sockets. Blocks the signals that would end this program; a signal then
  * ends remote_run instead. */
 int remote_new(struct remote **out, const char *version, struct error *err);
-/* Runs the jobs, at most PARALLEL at a time, each for limit_us at most, counted
- * from the start or from the last part of a file that ssh took. At most LOGINS log in at
- * the same time, not counting those that take longer than LOGIN_US. Returns 0 when all jobs have
- * ended, even if some failed (job->rc). -EINTR: a signal arrived. Another negative errno: no
- * command could be started. */
+/* Runs the jobs, at most PARALLEL at a time. A job is ended after limit_us, counted from its start
+ * or from the last part of a file that ssh took. At most LOGINS jobs log in at the same time, not
+ * counting jobs whose login takes longer than LOGIN_US. Returns 0 when all jobs have ended, even
+ * if some failed (job->rc). -EINTR: a signal arrived. Another negative errno: no command could be
+ * started. */
 int remote_run(struct remote *r, struct remote_job *jobs, size_t n, int64_t limit_us,
 	       const struct remote_calls *calls, struct error *err);
 /* Returns true if the job failed before the script could answer: ssh could not connect, or the host

@@ -98,7 +98,7 @@ static void take_token(void *owner, struct remote_job *job, const char *key, con
 	}
 }
 
-/* Makes an invitation for the agents that will start. It can be used once by each (`uses`). */
+/* Makes an invitation for the agents that will start. `uses` agents can use it, once each. */
 static int invite(struct up *u, size_t uses, struct error *err)
 {
 	struct fleet *f = u->fleet;
@@ -130,7 +130,8 @@ static void ignore_line(void *owner, struct remote_job *job, const char *key, co
 	(void)value;
 }
 
-/* Returns true if another host is named like a key of this host's GPUs: NAME and a dot. */
+/* Returns true if another host's name begins with NAME and a dot, as the names of this host's keys
+ * for several GPUs do. */
 static bool has_namesake(const struct hosts *hosts, const char *name)
 {
 	size_t length = strlen(name);
@@ -144,7 +145,7 @@ static bool has_namesake(const struct hosts *hosts, const char *name)
 
 /* If the disk of a host was wiped, as in a rented machine that was stopped, its agent has lost its
  * key and makes another. Expels the old keys of such hosts. Otherwise the controller would refuse
- * the new keys, because their names belong to the old ones. */
+ * the new keys, because their names belong to the old keys. */
 static int expel_lost_keys(const struct up *u, struct error *err)
 {
 	const struct fleet *f = u->fleet;

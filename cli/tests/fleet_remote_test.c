@@ -135,7 +135,8 @@ TEST(hosts_answer_behind_what_their_login_shells_write)
 	assert_true(has_line("options", "-oRemoteCommand=none"));
 	assert_true(has_line("options", "-oClearAllForwardings=yes"));
 	assert_true(has_line("options", "-oLogLevel=INFO"));
-	/* The ssh to a jump host gets the file of options, but not those of the command line. */
+	/* The ssh to a jump host gets the file of options, but not the options of the command
+	 * line. */
 	assert_true(has_line("options", "BatchMode yes"));
 	file_remove_folder(folder);
 }
@@ -211,8 +212,9 @@ TEST(a_known_reason_names_its_remedy)
 		     "PTY (at RunPod, take the address of SSH over exposed TCP)");
 }
 
-/* Installs a bundle on n hosts at once, which share the home folder. program: the script that is
- * the bundle's program; "": no archive. Copies the reason of the first failure; "": none. */
+/* Installs a bundle, at the same time, on n hosts that share a home folder. program: a script that
+ * becomes the bundle's program; "": the file of the bundle is not an archive. why gets the reason
+ * of the first failure; "": no host failed. */
 static void install(int n, const char *program, char why[REMOTE_LINE])
 {
 	static const char *const folders[] = { "f/a", "f/b", "f/c", "f/d" };

@@ -164,8 +164,8 @@ FIXTURE_TEST(orders_are_obeyed)
 {
 	struct fixture *f = *state;
 
-	/* The controller orders that agent 0 be killed and started again. The unknown order between
-	 * is ignored. */
+	/* The controller orders that agent 0 be killed and started again. The unknown order
+	 * between these two orders is ignored. */
 	part(f, &f->processes.controller, "controller",
 	     "until [ -e first ]; do sleep 0.02; done;"
 	     "eval \"echo 'kill 0' >&$ORDERS\"; sleep 0.3; [ ! -e died_politely ] || exit 9;"

@@ -28,9 +28,9 @@ static const char refined_words[] = ", refined";
 /* A refined plan is adopted if its iteration takes less than this share of the current plan's
  * time */
 static const double worth = 0.985;
-/* A plan that may use all spares, even nodes that failed often, replaces the plan in force only if
- * its iteration takes less than this share of the present plan's time. To replace a pending plan,
- * the share `worth` is enough. */
+/* A plan for which the planner may use all spares, even nodes that failed often, must be much
+ * faster. It replaces the plan in force only if its iteration takes less than this share of the
+ * time. It replaces a pending plan if its iteration takes less than the share `worth`. */
 static const double spare_worth = 0.9;
 
 static void take_infeasible(struct planning *planning, const struct planned *a)
@@ -128,8 +128,9 @@ void answers_tell_sums(struct planning *planning, const struct planned *a)
 	     d->total_s, d->iteration_s + d->sync_s);
 }
 
-/* Returns true if the answer should be ignored because the plan in force is about as fast. That
- * plan must be usable, have the answer's skip ratio and formats, and have no pending successor. */
+/* Returns true if the answer should be ignored because the plan in force is about as fast. The
+ * plan in force must be usable and must have the answer's skip ratio and formats. Returns false
+ * while a pending plan is going to replace the plan in force. */
 static bool is_about_as_good(const struct planning *planning, const struct planned *a)
 {
 	const struct planned *now = planning->run->plan;
@@ -148,7 +149,7 @@ void answers_run(struct planning *planning, struct planned *a)
 
 	if (a->request != planning->wanted_id) {
 		planned_free(a);
-		return; /* a newer request has replaced the request of this answer */
+		return; /* outdated: a newer plan has been requested since this one */
 	}
 	planning->wanted_id = 0;
 	if (a->request == planning->recovery_plan) {

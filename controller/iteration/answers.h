@@ -6,13 +6,14 @@ struct members;
 struct planning;
 struct planned;
 
-/* Reports in the journal how much early sums shorten an iteration. Only the run's first plan is
- * reported. */
+/* Reports in the journal, for the run's first plan only, how much overlap_sync shortens an
+ * iteration. With overlap_sync, each stage's sum begins as soon as the stage's gradients are
+ * counted. */
 void answers_tell_sums(struct planning *planning, const struct planned *a);
 /* Takes the planner's answer to a request for a plan of the run (PLANNER_RUN), and owns it. The
- * plan becomes pending and takes effect at the next iteration. The plan is freed instead if a newer
- * request has replaced its request, or if it was requested only as a possible improvement and is
- * not clearly better. */
+ * plan becomes pending and takes effect at the next iteration. The plan is freed instead in two
+ * cases: a newer request has replaced its request, or the plan was requested only as a possible
+ * improvement and is not clearly better. */
 void answers_run(struct planning *planning, struct planned *a);
 /* Takes the answer to a request for a plan of the plain pipeline. Stores this plan's iteration
  * time, which consoles show beside the run's, and frees the answer. */

@@ -120,8 +120,9 @@ static int stage_sums(struct iteration *it, int *stage)
 	return 0;
 }
 
-/* Fills in the figures of the iteration. Its duration ends with the last backward pass, and the
- * time of the sums is a separate figure. Tokens per second and idle time cover both. */
+/* Fills in the figures of the iteration. The iteration's duration ends with the last backward
+ * pass, and the time of the sums is a separate figure. The tokens per second include the time of
+ * the sums, but the idle fraction does not. */
 static void fill_iteration(struct iteration *it, const struct msg_commit *m, double norm,
 			   struct msg_see_iteration *see)
 {
@@ -246,7 +247,7 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 			note(it->run, NOTE_EVENT, r->id, 'R', "n%02u S%d joined at it%llu", r->id,
 			     member_stage(it->run, r), (unsigned long long)it->run->committed);
 			/* A request for a plan names one joiner as its reason. A joiner that waits
-			 * as a spare is named only if there is no other. */
+			 * as a spare is named only if no other node has joined. */
 			if (!joined || spares_wait(it->members, joined))
 				joined = r;
 		}
@@ -429,8 +430,8 @@ void iteration_reduced(struct iteration *it, struct member *m, const struct msg_
 		commit_when_reduced(it);
 }
 
-/* Returns true if the controller announced this commit of this stage to the node. Otherwise the
- * node's report proves nothing. */
+/* Returns true if the controller announced this commit of this stage to the node. A report about
+ * any other commit proves nothing. */
 static bool was_announced(const struct run *run, const struct member *m,
 			  const struct msg_committed *r)
 {

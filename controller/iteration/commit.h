@@ -19,18 +19,18 @@ struct prediction_record {
 	uint32_t n, next;
 };
 
-/* The iteration time that the planner predicts for a new plan. The controller compares it with the
- * first undisturbed iteration. */
+/* The iteration time that the planner predicts for a new plan. The controller compares this time
+ * with the measured time of the first iteration in which no microbatch ran again. */
 struct promise {
 	bool due;
 	char what[96];
-	/* Predicted iteration times of the previous plan and of the new plan, plan seconds */
+	/* Predicted iteration times of the previous plan and of the new plan, in plan seconds */
 	double before_s, predicted_s;
 };
 
 void commit_when_reduced(struct iteration *it);
 /* Returns true if at least two nodes reported the stage's sum in this attempt, so that a wrong sum
- * would be noticed. Standby copies and nodes that have left since count too. */
+ * would be noticed. Reports of standby copies count too, and reports of nodes that have left. */
 bool commit_can_compare(const struct iteration *it, int stage);
 void iteration_reduced(struct iteration *it, struct member *m, const struct msg_reduced *r);
 void iteration_committed(struct members *members, struct member *m, const struct msg_committed *r);

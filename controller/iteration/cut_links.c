@@ -1,7 +1,7 @@
-/* cut_links.c - decides what a cut link costs the run, and routes the iteration around it.
+/* cut_links.c - routes the iteration around cut links, or removes a node at one end.
  *
- * A cut between two stages costs no node: microbatches that would use the link are rerouted, and
- * later plans avoid it.
+ * If a link between two stages is cut, usually no node is removed: the microbatches that would use
+ * the link are rerouted, and later plans avoid it.
  *
  * A node is removed if its sum needs the link, or if it is cut off from most nodes that it
  * exchanges messages with. The node rejoins by itself once none of its links is stuck.
@@ -52,7 +52,7 @@ static bool cut_off(const struct iteration *it, const struct link_tally *tallies
 }
 
 /* Returns true if a microbatch still needs the link. A negative answer stays valid until the routes
- * change, so it is stored. A long cut then costs one search instead of one in each turn. */
+ * change, so it is stored. Without this, each turn of a long cut would search all routes again. */
 static bool is_needed_by_routes(const struct routes *r, struct link_failure *k)
 {
 	for (uint32_t i = 0; k->unneeded_in != r->version && i < r->n; i++)

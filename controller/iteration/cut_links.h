@@ -1,11 +1,11 @@
-/* cut_links.h - decides what a cut link costs the run, and routes the iteration around it. */
+/* cut_links.h - routes the iteration around cut links, or removes a node at one end. */
 #ifndef CONTROLLER_ITERATION_CUT_LINKS_H
 #define CONTROLLER_ITERATION_CUT_LINKS_H
 
 struct iteration;
 
-/* Uses healed links again, reroutes around cut links, and decides what the first newly cut link
- * costs the run. */
+/* Uses healed links again, and reroutes microbatches around cut links. For the first newly cut
+ * link, also decides whether a node must be removed. */
 void cut_links_check(struct iteration *it);
 
 #endif

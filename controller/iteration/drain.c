@@ -19,9 +19,9 @@
 #include "controller/weights/copies.h"
 #include "controller/weights/stage_moves.h"
 
-/* How long a draining node stays at most if it has the only standby copy of a stage. COPY_WAIT_US
- * applies while another node fetches a copy, and KEEPER_WAIT_US before a node is chosen to fetch
- * one. A notice is usually 30 s or more. */
+/* Longest time for which a draining node stays because it has the only standby copy of a stage.
+ * While another node fetches a copy, the limit is COPY_WAIT_US. While no other node has been
+ * chosen to fetch a copy, the limit is KEEPER_WAIT_US. A notice is usually 30 s or more. */
 enum { COPY_WAIT_US = 20000000, KEEPER_WAIT_US = 1000000 };
 
 static bool is_last_replica(const struct members *members, const struct member *m)
@@ -87,8 +87,8 @@ void drain_keep(struct members *members, int stage)
 	}
 }
 
-/* Returns true if m must stay because it has the only standby copy of a stage with one
- * replica. An excluded node would release its copy at once. */
+/* Returns true if m must stay because it has the only standby copy of a stage that has one
+ * replica. If m were excluded now, it would release this copy at once. */
 static bool keeps_only_copy(const struct members *members, const struct member *m)
 {
 	int64_t waited_us = members->run->now_us - m->since_us;

@@ -17,8 +17,9 @@ void drain_keep(struct members *members, int stage);
 /* Excludes draining nodes from the next plan, and orders draining nodes to stop once they are not
  * needed any more. */
 void drain_turn(struct iteration *it);
-/* Called between two iterations. Returns true while a draining node that is its stage's last
- * replica has not yet reported that it holds the last commit. This takes only a short time. */
+/* Called between two iterations. Returns true while the controller waits for a draining node that
+ * is its stage's last replica. The node has not yet reported that it holds the last commit. The
+ * wait ends after a short time even without a report. */
 bool drain_awaited(const struct backups *backups);
 /* Called between two iterations. Retires a draining node that is its stage's last replica if
  * another node can take the stage over. Returns the retired node, whose stage then has no replica.

@@ -58,8 +58,8 @@ static const float LEAST_LOSS = -0.1f, MOST_LOSS = 1e4f;
 enum { REPLAN_AGAIN_US = 5000000, CUT_OFF_PATIENCE_US = 5000000 };
 
 /* Turns the joiners that hold the weights of the last commit into replicas. Returns true if at
- * least one joiner was not a replica. If `computing`, the iteration has begun, and the joiners take
- * part only in its sums. */
+ * least one of these joiners took no part in the sums until now. If `computing`, the iteration has
+ * begun, and the joiners take part only in its sums. */
 static bool admit_joiners(struct planning *planning, bool computing)
 {
 	const struct member *joined = NULL;
@@ -193,8 +193,8 @@ static bool take_pending(struct iteration *it)
 		return !skip_phases_wait(it->planning);
 
 	if (it->redo && !can_follow(it, p))
-		/* an attempt needs a new epoch, or agents would confuse it with the attempt
-		 * before */
+		/* an attempt needs a new epoch, or agents would confuse it with the previous
+		 * attempt */
 		return false;
 	it->redo = false;
 	if (can_follow(it, p)) {
@@ -295,14 +295,14 @@ void iteration_admit_joiners(struct planning *planning)
 	admit_joiners(planning, false);
 }
 
-/* Makes a draining node hand its stage over. Returns false if no draining node has to. */
+/* Makes a draining node hand its stage over. Returns false if no draining node can do this now. */
 static bool hand_over(struct iteration *it)
 {
 	const struct member *leaver = drain_last_replica(it->backups);
 
 	if (!leaver)
 		return false;
-	it->progress.ended = 0; /* these tasks belong to an iteration that is already committed */
+	it->progress.ended = 0; /* the counted tasks belong to an iteration that is committed */
 	recover_begin(it->backups, leaver);
 	return true;
 }
@@ -415,8 +415,8 @@ static void note_collision(struct iteration *it, const struct microbatch *mb,
 	it->progress.wait_s += (double)(e->at_us - e->arrived_us) * 1e-6;
 }
 
-/* Records the end of a recovery, which is when a substitute starts the first task that runs
- * again. */
+/* Records the end of a recovery if the event ends it: a substitute starts the first task that is
+ * repeated. */
 static void note_recovery(struct iteration *it, const struct microbatch *mb,
 			  const struct msg_task_event *e)
 {
@@ -565,11 +565,11 @@ static bool rerun_without(struct iteration *it, struct member *gone)
 	return n >= 0 && it->run->phase != PHASE_FINISHED;
 }
 
-/* Begins the sums again. First other replicas rerun the microbatches of dead nodes that are still
- * on a route, because the new sums lack the dead nodes' counts.
+/* Begins the sums again. The new sums lack the gradients of dead nodes. If a dead node is still on
+ * a route, other replicas therefore rerun its microbatches first.
  *
- * This must precede the admission of joiners: a dead node may have returned as a joiner, without
- * the gradients that it had counted. */
+ * The search for dead nodes must precede the admission of joiners: a dead node may have returned
+ * as a joiner, without the gradients that it had counted. */
 void begin_reduction(struct iteration *it)
 {
 	bool visited[MSG_NODES];
@@ -587,9 +587,9 @@ void begin_reduction(struct iteration *it)
 		set_phase(it->run, PHASE_COMPUTING);
 }
 
-/* Returns true if m, which was removed for a cut link, should not return yet, because another node
- * has a standby copy and can take the stage over. If m returned, the run would stop at the same
- * link again. */
+/* Returns true if m, which was removed for a cut link, should not return yet. Another node has a
+ * standby copy and can take the stage over, but with m the run would stop at the same link
+ * again. */
 static bool is_replaced(const struct iteration *it, const struct member *m, int stage)
 {
 	return m->stuck.is_cut_off && copies_holder(it->members, stage, m) &&
@@ -604,8 +604,8 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 	    !member_holds(it->run, m, stage) || stage_replicas(it->members, stage, NULL) > 0 ||
 	    is_replaced(it, m, stage) || !restore_averted(it->backups, stage))
 		return false;
-	/* While m was dead, the controller had given m's stage to another node. Both exchange
-	 * stages. */
+	/* While m was dead, the controller assigned m's stage to another node, and another stage
+	 * to m. The two nodes now exchange their stages. */
 	if (member_stage(it->run, m) != stage) {
 		stage_moves_exchange(it->members, m, stage);
 		resume_save(it->members);
@@ -655,9 +655,9 @@ static bool has_reported_counts(const struct iteration *it, const struct member 
  *
  * COMPUTING: m's part runs again on other nodes.
  *
- * REDUCING: m's part runs again unless it is safely in the sum. It is safe if all replicas of m's
- * stage have reported the sum, at least two reports can be compared, and all of m's counts are
- * known.
+ * REDUCING: m's part runs again unless it is safely in the sum. The part is safe if all replicas
+ * of m's stage have reported the sum, at least two reports can be compared, and all of m's counts
+ * are known.
  *
  * Between iterations: m's death costs no work.
  *

@@ -23,8 +23,8 @@ struct msg_report;
 struct progress {
 	int64_t started_us, last_backward_us, reduce_us, reduced_us;
 	uint32_t collisions;
-	/* Time in which tasks waited and time in which they computed, real seconds, summed over all
-	 * tasks */
+	/* Real seconds in which tasks waited, and real seconds in which tasks computed: sums over
+	 * all tasks */
 	double wait_s, busy_s;
 	/* Numbers of the task events received, to recognise repeated events */
 	struct number_set events_seen;
@@ -33,10 +33,10 @@ struct progress {
 	uint32_t n_events;
 	size_t room_events;
 	uint32_t n_shown; /* number of events sent to consoles so far */
-	/* Number of tasks that ended in this attempt, and number of ended tasks whose results
-	 * restarts discarded */
+	/* ended: number of tasks that ended in this attempt of the iteration. voided: number of
+	 * tasks that ended in earlier attempts, whose results are discarded. */
 	uint32_t ended, voided;
-	bool rerouted; /* the routes have changed since the plan */
+	bool rerouted; /* consoles have received routes that differ from the plan's routes */
 };
 
 struct iteration {
@@ -55,8 +55,8 @@ struct iteration {
 	struct stall_detector detector;
 	struct evaluation evaluation;
 	bool redo; /* the iteration must restart with a new plan */
-	/* When microbatches were ordered to run again; 0: none was, or one of them has started
-	 * since */
+	/* When the last order to rerun microbatches was given; 0: no order was given, or a rerun
+	 * microbatch has started since the order */
 	int64_t rerun_us;
 	struct prediction_record prediction;
 	struct promise promise;
@@ -64,8 +64,8 @@ struct iteration {
 
 /* Returns the seconds that the sums of this iteration took. */
 double iteration_sums_took_s(const struct iteration *it);
-/* Voids the sums begun or completed. Restarts them over the remaining replicas once every
- * microbatch is done. */
+/* Voids all sums of the iteration, even complete ones. Restarts the sums over the remaining
+ * replicas once every microbatch is done. */
 void begin_reduction(struct iteration *it);
 /* Turns the joiners that hold the last commit into replicas. */
 void iteration_admit_joiners(struct planning *planning);
@@ -75,8 +75,8 @@ void iteration_report(struct iteration *it, struct member *m, const struct msg_r
 /* Recovers the iteration after a replica died */
 void iteration_lost(struct iteration *it, struct member *m);
 /* Takes back a node whose process was only suspended, if the node holds the weights of a stage
- * without a replica. If the node was meanwhile assigned another stage, it gets its own stage back.
- * Returns true if the node is a replica again. */
+ * that has no replica. If the node was meanwhile assigned another stage, it gets its own stage
+ * back. Returns true if the node is a replica again. */
 bool iteration_readmit(struct iteration *it, struct member *m);
 /* Abandons the current iteration, and ends the run once the last commit is on the agents' disks. A
  * second call ends the run at once. why: a text that is never freed. */

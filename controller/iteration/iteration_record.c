@@ -51,7 +51,8 @@ void record_iteration(struct iteration *it, const struct msg_see_iteration *s)
 	record_event(it->run, o);
 }
 
-/* The event is written last, so that a tool that reads it finds the plan's row and file. */
+/* Writes the event `plan` last, so that a tool that reads this event finds the plan's row and
+ * file. */
 int record_plan(struct run *run, const struct planned *p, struct error *err)
 {
 	char path[PATH_MAX], *text = plan_format(p->plan);
@@ -272,7 +273,7 @@ int record_commit(struct iteration *it, const struct msg_commit *m,
 	it->run->last_commit = *m;
 	record_tasks(it);
 	record_gpus(it->members);
-	/* This row is written last, so that its readers find the tasks */
+	/* The commit's time is written last, so that a tool that reads it finds the tasks too */
 	record_moment(it->run, &moment);
 	thin_tasks(it->run);
 	record_event(it->run, json_pack("{s:s, s:I, s:I, s:i, s:f, s:f}", "event", "commit", "n",

@@ -2,21 +2,24 @@
  * link is at fault.
  *
  * An agent reports links on which a message waits and nothing has moved for longer than expected
- * (agent/network/probe.c). The controller regards a link as cut if three conditions hold: the stall
- * lasts at least three times as long as expected; the stall lasts longer than heartbeats of either
- * end may be late; and the other end has been heard since the stall began.
+ * (agent/network/probe.c). The controller regards a link as cut if three conditions hold:
+ *
+ * - The stall lasts at least three times as long as expected.
+ * - The stall lasts longer than the allowed lateness of heartbeats from either end.
+ * - The end that did not report the stall has sent a message since the stall began.
  *
  * Between two replicas of one stage the stall must last twice as long, because their sum needs the
  * link and one of them would be removed. While small messages pass, the stall must last four times
  * as long. The network may then lose only large packets. Or TCP may be repairing the loss of many
  * packets on a link with a long queue, which takes seconds.
  *
- * A cut link counts as absent in both directions, since TCP needs both. It is used again once no
- * agent reports it any more.
+ * A cut link counts as absent in both directions, because TCP needs both directions. The run uses
+ * the link again once no agent reports it any more.
  *
- * The end with more cut links is at fault. If both ends have equally many, the end that reported
- * the link is at fault, so that a false report harms only its sender. The last holder of a stage is
- * never removed. iteration/cut_links.c decides what a cut costs the run. */
+ * The end with more cut links is at fault. If both ends have equally many cut links, usually the
+ * end that reported more of them is at fault, so that a false report harms only its sender. A
+ * node that has the only weights of a stage is never removed. iteration/cut_links.c decides
+ * whether a node must be removed. */
 #include "controller/iteration/link_failures.h"
 
 #include "base/array.h"
@@ -82,9 +85,9 @@ bool link_failures_in_a_sum(const struct run *run, const struct member *m, const
 	       member_stage(run, m) == member_stage(run, o);
 }
 
-/* Returns how long a stall of the link may last before the link counts as cut. The time is doubled
- * between replicas of one stage, where a cut costs a node. It is multiplied by SMALL_PASSES_TIMES
- * while small messages pass. */
+/* Returns how long a stall of the link may last before the link counts as cut. The time is
+ * doubled between replicas of one stage, because a cut between them removes a node. The time is
+ * multiplied by SMALL_PASSES_TIMES while small messages pass. */
 static int64_t patience_us(const struct members *members, const struct member *m,
 			   const struct msg_stuck *s)
 {
@@ -150,8 +153,6 @@ static void count_link(struct link_tally *tallies, uint16_t a, uint16_t b, bool 
 	tallies[b].surely += surely;
 }
 
-/* Counts, for each member, the links that seem cut and those that are certainly cut. A link seems
- * cut once its stall has lasted half as long as a cut requires. */
 void link_failures_count(const struct members *members, struct link_tally *tallies)
 {
 	for (uint16_t i = 0; i < members->n; i++) {
@@ -196,10 +197,6 @@ static bool is_last(const struct members *members, const struct member *m)
 	return stage_replicas(members, member_stage(members->run, m), m) == 0;
 }
 
-/* Chooses which end of a cut link is removed: the end with more links that seem cut. If both ends
- * have equally many, the last replica of a stage stays, because its removal restarts the iteration.
- * Otherwise the end that reported more of these links is removed. Returns NULL if the chosen end
- * has the only weights of a stage. */
 struct member *link_failures_worse(struct members *members, const struct link_tally *tallies,
 				   struct member *x, struct member *y)
 {
@@ -289,7 +286,8 @@ void link_failures_end(struct run *run, struct link_failure *k)
 	     k->to);
 }
 
-/* Orders both ends to drop the transfers between them. Their next requests use new connections. */
+/* Orders both ends to drop the transfers between them. The next requests between the two ends use
+ * new connections. */
 static void forget_between(struct members *members, const struct link_failure *k)
 {
 	uint16_t ends[2] = { k->from, k->to };
@@ -376,8 +374,6 @@ struct link_failure *link_failures_mark(struct members *members, const struct me
 	return k;
 }
 
-/* Returns true if no agent has reported the link since both ends are present. The required time
- * without a report is longer for a link that was cut repeatedly. */
 bool link_failures_over(const struct members *members, const struct link_failure *k)
 {
 	const struct member *x = &members->list[k->from], *y = &members->list[k->to];

@@ -24,14 +24,19 @@ struct link_tally {
  * to the member that sent the report. NULL: there is no such report. The report is borrowed until
  * the member's next heartbeat. */
 const struct msg_stuck *link_failures_next(struct members *members, struct member **m);
-/* Counts, for each member, the links that seem cut and those that are certainly cut. A link seems
- * cut once its stall has lasted half as long as a cut requires. tallies: one for each member,
- * zeroed by the caller. */
+/* Counts, for each member, the links that seem cut and the links that are certainly cut. A link
+ * seems cut once its stall has lasted half as long as a cut requires. tallies: one for each
+ * member, zeroed by the caller. */
 void link_failures_count(const struct members *members, struct link_tally *tallies);
-/* Chooses which end of a cut link is removed: the end with more links that seem cut. If both ends
- * have equally many, the last replica of a stage stays, because its removal restarts the iteration.
- * Otherwise the end that reported more of these links is removed. Returns NULL if the chosen end
- * has the only weights of a stage. */
+/* Chooses which end of a cut link is removed. The first rule that distinguishes the two ends
+ * decides:
+ *
+ * 1. The end with more links that seem cut is removed.
+ * 2. An end that has the only weights of a stage stays.
+ * 3. An end that is the last replica of its stage stays. Its removal would restart the iteration.
+ * 4. The end that reported more of its links that seem cut is removed.
+ *
+ * Returns NULL if the chosen end has the only weights of a stage. */
 struct member *link_failures_worse(struct members *members, const struct link_tally *tallies,
 				   struct member *x, struct member *y);
 /* Returns true if a sum needs the link, because both ends are replicas of one stage. */
@@ -44,8 +49,8 @@ struct link_failure *link_failures_mark(struct members *members, const struct me
 /* Marks the link as absent in the cluster. Delays that were measured or reported during the cut are
  * saved for the link's return. */
 void link_failures_keep_away(const struct run *run, struct link_failure *k);
-/* Returns true if no agent has reported the link since both ends are present. The required time
- * without a report is longer for a link that was cut repeatedly. */
+/* Returns true if the link works again: both ends are present, and no agent has reported the link
+ * for some time. The required time is longer for a link that was cut repeatedly. */
 bool link_failures_over(const struct members *members, const struct link_failure *k);
 /* Uses the link again, with the delays that it had before the cut. */
 void link_failures_end(struct run *run, struct link_failure *k);

@@ -1,7 +1,8 @@
 /* plan_message.c - shows plans to consoles, in a live run and in a replay.
  *
- * Because both use these functions, a console shows a recorded plan exactly as it showed the live
- * plan. For the plan in force, a live run shows the routes of the iteration under way. */
+ * Live runs and replays use the same functions, so a console shows a recorded plan exactly as it
+ * showed the live plan. For the plan in force, a live run shows the routes of the iteration under
+ * way. */
 #include "controller/iteration/plan_message.h"
 
 #include <stdio.h>

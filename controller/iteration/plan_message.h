@@ -48,8 +48,9 @@ void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_p
 /* Sends a plan to the console `only`, or to all consoles if `only` is NULL. candidate: the name of
  * a plan that is not in force, else NULL.
  *
- * For the plan in force, the message has the current routes while an iteration runs. These differ
- * from the planned routes after a reroute. -EINVAL: the plan does not fit the run. */
+ * For the plan in force, the message has the current routes while an iteration runs. After a
+ * reroute, the current routes differ from the planned routes. -EINVAL: the plan does not fit the
+ * run. */
 int announce_plan_to(struct iteration *it, const struct planned *p, const char *candidate,
 		     struct console *only);
 /* Sends all consoles the plan that takes effect. */

@@ -5,12 +5,12 @@
  * if its own stage has another replica. Otherwise a node of the stage with the most replicas
  * fetches the copy.
  *
- * If no stage can spare a node, the run waits for a new node, and an embedded cluster's supervisor
- * is asked to start one. A node that was excluded after the last commit still has its weights. They
- * can be used like a copy.
+ * If no stage can spare a node, the run waits for a new node, and an embedded cluster's
+ * supervisor is asked to start one. A node that was excluded after the last commit still has its
+ * weights, which can be used like a copy.
  *
  * Without a copy, the controller waits for a silent node that may return with the weights. The more
- * work would be lost, the longer the controller waits. It then restores the last checkpoint.
+ * work would be lost, the longer the controller waits before it restores the last checkpoint.
  * Without a checkpoint the stage is averaged from its neighbours (restore.c). */
 #include "controller/iteration/recover.h"
 
@@ -349,9 +349,8 @@ static bool fits_lost_stage(const struct members *members, const struct member *
 	return false;
 }
 
-/* Lets nodes that the choice of stages left out take part if they have enough memory for a lost
- * stage. They were left out only because iterations would have been longer with them. Now such a
- * node may hold the lost stage. */
+/* Some nodes were excluded when the stages were chosen, because iterations would have been longer
+ * with them. Ends the exclusion of each such node that has enough memory for a lost stage. */
 static void take_in_left_out(struct members *members)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -366,9 +365,9 @@ static void take_in_left_out(struct members *members)
 	}
 }
 
-/* Continues the run once every stage has a replica. If the run was paused when it stalled, it is
- * paused again. It restarts an iteration in this case only if a new attempt is due, for example
- * because the run has gone back to a checkpoint. */
+/* Continues the run once every stage has a replica. If the run was paused when it stalled, the run
+ * is paused again, unless an iteration must restart. An iteration must restart, for example, after
+ * the run has gone back to a checkpoint. */
 static void continue_run(struct iteration *it)
 {
 	static const char why[] = "a stage was taken over";

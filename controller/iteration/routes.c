@@ -91,7 +91,7 @@ static void deal_shards(struct routes *r, const int *shard_of, uint32_t n_shards
 	}
 }
 
-/* Sets the numbers of counts that are awaited. No node has counted anything yet. */
+/* Sets, for each node and stage, how many counts are awaited. No count has been made yet. */
 static void await_counts(struct routes *r)
 {
 	memset(r->awaited, 0, sizeof(r->awaited));

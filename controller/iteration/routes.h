@@ -26,8 +26,8 @@ struct microbatch {
 	/* The microbatch's chain of tasks has ended, and every gradient has been counted */
 	bool done;
 	float loss;
-	/* A substitute replaced a node of this microbatch that is alive and had reported no count
-	 * of it */
+	/* A cut link has caused a substitute to replace a living node of this microbatch. The
+	 * replaced node had not reported that it counted the microbatch. */
 	bool moved;
 	uint8_t replaced; /* the hop whose node was replaced last */
 	/* Number of tasks of the chain (wire/chain.h) up to the furthest task that has ended */
@@ -36,14 +36,13 @@ struct microbatch {
 	/* Forward and backward passes that substitutes still have to repeat: a bit for each hop */
 	uint64_t owed_forward, owed_backward;
 	bool owed_loss; /* the data node's substitute still has to repeat the loss */
-	/* Counts that the present nodes have made: a bit for each hop's gradient, and one for the
-	 * data node's loss */
+	/* Bit h: the present node of hop h has counted its gradient */
 	uint64_t counted;
-	bool counted_loss;
+	bool counted_loss; /* the present data node has counted the loss */
 };
 
-/* One count of a gradient or a loss by a node. A node's counts are stored in the order in which it
- * made them. */
+/* Says that a node has counted a gradient or a loss once. The counts of a node are stored in the
+ * order in which the node made them. */
 struct counted {
 	uint32_t microbatch;
 	uint8_t kind; /* TASK_BACKWARD: the gradient; TASK_LOSS: the loss */
@@ -53,7 +52,7 @@ struct counts {
 	struct counted *list;
 	uint32_t n;
 	size_t room;
-	uint32_t awaited; /* number of counts that the node still has to make */
+	uint32_t awaited; /* number of gradients and losses that the node still has to count */
 };
 
 struct routes {
@@ -112,9 +111,9 @@ bool routes_owes(const struct microbatch *m, uint32_t t);
 bool routes_chain_ended(const struct microbatch *m);
 uint16_t routes_node_at(const struct microbatch *m, uint32_t t);
 
-/* Resolves a circle of waiting slots. Chooses a microbatch in its forward pass that visits stages
- * in swapped order, and starts it over with ascending stages, which cannot wait in a circle.
- * Returns the id of that microbatch; -1: there is none. */
+/* Resolves a circle of waiting slots. Chooses a microbatch that is in its forward pass and visits
+ * stages in swapped order. Starts this microbatch over with ascending stages, which cannot wait
+ * in a circle. Returns the microbatch's id; -1: no microbatch has swapped stages. */
 int64_t routes_unswap(struct routes *r);
 
 /* Takes a node's report that a task of the microbatch began or ended, in the given attempt. Returns
@@ -143,10 +142,10 @@ void routes_visits(const struct routes *r, uint16_t *visits, uint32_t n_stages);
 /* Marks the nodes that microbatches visit. visited has n_nodes entries. */
 void routes_visited(const struct routes *r, bool *visited);
 
-/* Checks that the sums contain each gradient once. Every node on a route must have counted it once
- * and be in its stage's sum, and no other node in a sum may have counted it. The data node must
- * have counted the loss once. The check adds up the nodes' lists of counts, because the record
- * stores these lists.
+/* Checks that the sums contain each gradient once. Every node on a microbatch's route must have
+ * counted its gradient once, and must be in its stage's sum. No other node in a sum may have
+ * counted this microbatch. The data node must have counted the loss once. The check adds up the
+ * nodes' lists of counts, because the record stores these lists.
  *
  * sum_of has n_nodes entries: the stage whose sum contains the node's counts; -1: none. If the
  * check fails, err names one wrong count. */

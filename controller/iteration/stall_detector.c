@@ -4,14 +4,16 @@
  * runs and no message travels, although tasks are left. If slots wait in a circle, one microbatch
  * starts over. Otherwise a message was lost, and the iteration restarts.
  *
- * In the second, some agents report work, but no task ends anywhere. The time limit for this is far
- * beyond the longest task and transfer. If no data arrives within the limit either, the nodes that
- * report work are taken to hang. The controller treats them as dead. They return once they have
- * loaded their weights. If no node reports work, the iteration restarts. Usually an agent notices
- * by itself that its computing hangs, and exits. Agents are trusted to report their work honestly.
+ * In the second, some agents report work, but no task ends anywhere. The time limit for such a
+ * stall is far beyond the longest task and transfer. If no data arrives within the limit either,
+ * the controller assumes that the nodes that report work hang, and treats these nodes as dead.
+ * The nodes rejoin once they have loaded their weights. If no node reports work, the iteration
+ * restarts.
+ * Usually an agent notices by itself that its computing hangs, and exits. Agents are trusted to
+ * report their work honestly.
  *
- * Time is measured as a number of checks ("looks"), not by the clock, so that it does not pass
- * while this process or the whole machine is suspended. */
+ * The detector measures time as a number of its checks ("looks"), not by the clock. A suspension
+ * of this process or of the whole machine therefore does not count as time without progress. */
 #include "controller/iteration/stall_detector.h"
 
 #include <math.h>
@@ -234,8 +236,9 @@ bool stall_hung(struct iteration *it, uint32_t tasks)
 		       (double)limit_us + 1e6 * MUCH_LONGER * tasks * longest_s(it->members);
 }
 
-/* Returns the sign in the node's heartbeat that the node hangs; NULL: the heartbeat does not have
- * this sign. rank: which of the three signs, from the most certain, 0, to the least certain, 2. */
+/* Checks the node's heartbeat for one of three signs that the node hangs. rank: which sign, from
+ * the most certain, 0, to the least certain, 2. Returns the sign as a text for the journal; NULL:
+ * the heartbeat does not have this sign. */
 static const char *hung_in(const struct member *m, int rank)
 {
 	const struct msg_heartbeat *b = &m->beat;

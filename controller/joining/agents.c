@@ -55,8 +55,9 @@ static const double refusals_per_s = 0.1, troubles_per_s = 1.0 / 60;
 
 /* ---- joining ---- */
 
-/* Returns true if another key may take this node, for example after the agent's key was changed. If
- * the old process was only suspended, the controller refuses it when it continues. */
+/* Returns true if an agent with another key may take this node, for example because the agent's
+ * key was changed. If the node's previous process was only suspended, the controller refuses this
+ * process when it wakes up. */
 static bool is_vacant(const struct member *m)
 {
 	return m->peer == 0 || m->state == MEMBER_DEAD || m->state == MEMBER_LEFT;
@@ -125,9 +126,9 @@ static size_t join_corpus(const struct run *run, char *out, size_t room)
 	return at;
 }
 
-/* Sends the description of the run. It has the cluster that the operator described, without later
- * corrections, because the agent emulates that cluster. The transfer times are those for fp32,
- * because formats change during the run. */
+/* Sends the description of the run to m. The description has the cluster that the operator
+ * described, without later corrections, because the agent emulates that cluster. The transfer
+ * times are those for fp32, because formats change during the run. */
 static void welcome_member(struct run *run, struct member *m)
 {
 	char corpus[1 << 16];
@@ -194,8 +195,8 @@ void members_welcome(struct members *members)
 			welcome_member(members->run, &members->list[i]);
 }
 
-/* Returns true if a restarted process runs on the same machine as before. Its links then need no
- * new measurement. */
+/* Returns true if both HELLO messages come from the same machine and host name. The links of a
+ * process that was restarted there need no new measurement. */
 static bool same_place(const struct msg_hello *was, const struct msg_hello *is)
 {
 	return was->machine[0] && strcmp(was->machine, is->machine) == 0 &&
@@ -302,7 +303,8 @@ static enum member_use use_of_joiner(const struct run *run, const struct member 
 	return m->is_awaited && keys_equal(&m->key, key) ? m->move.use : USE_UNDECIDED;
 }
 
-/* Makes the process that sent hello the process of m, and forgets the state of the previous one. */
+/* Makes the process that sent `hello` the process of m, and forgets the state of m's previous
+ * process. */
 static void connect_member(struct backups *backups, struct member *m,
 			   const struct post_peer_info *from, post_peer_id peer,
 			   const struct msg_hello *hello)
@@ -317,7 +319,7 @@ static void connect_member(struct backups *backups, struct member *m,
 		m->move.failures = 0; /* the failures belong to the node's previous key */
 	m->key = from->key;
 	if (m->hello.incarnation != hello->incarnation)
-		/* the previous process had the differing weights */
+		/* only the node's previous process had weights that differ */
 		m->weights.differ = false;
 	m->hello = *hello;
 	failures_recall(backups->members, m);
@@ -402,8 +404,9 @@ void members_ready(struct members *members, struct member *m, const struct msg_r
 	m->compute.forward_s = r->forward_s;
 	m->compute.backward_s = r->backward_s;
 	m->compute.loss_s = r->loss_s;
-	/* The forward time was first measured while no other agent computed on the machine. Its
-	 * ratio to the present forward time gives the time that the loss would take alone. */
+	/* Other agents of the machine may have computed while the loss was measured. Without
+	 * them, the forward time was alone_forward_s. The ratio of this time to the new forward
+	 * time gives the time that the loss would take without other agents. */
 	if (m->compute.alone_forward_s > 0 && r->loss_s > 0 && r->forward_s > 0)
 		m->compute.alone_loss_s =
 			r->loss_s *
@@ -651,8 +654,8 @@ static void check_joiner(struct backups *backups, struct member *m)
 	}
 	if (copy_needed(backups->members, m) && m->copy.stage != member_stage(backups->run, m))
 		return;
-	/* The member's copy lacks only the newest commit, and the announcement of that commit is
-	 * still on its way. */
+	/* Nothing has to be fetched: the member's copy lacks only the newest commit, and the
+	 * announcement of this commit is still on its way to the member. */
 	if (m->copy.state != COPY_FETCHING && m->copy.stage == member_stage(backups->run, m) &&
 	    m->copy.iterations < backups->run->committed &&
 	    m->copy.last_commit_sent == backups->run->committed && !late)

@@ -179,8 +179,9 @@ static int take_candidate(struct run *run, const struct stage_question *q,
 			   err);
 }
 
-/* Converts the measured times from the mean work of the provisional stages to that of the chosen
- * stages, and to the chosen microbatches. */
+/* Converts the measured task times to the chosen stages and microbatches. The times are valid for
+ * a stage with the mean number of layers. The choice of stages may change this number and the
+ * size of a microbatch. */
 static void rescale_times(struct members *members, double ratio)
 {
 	for (uint32_t i = 0; i < members->n; i++) {

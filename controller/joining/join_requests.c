@@ -37,9 +37,9 @@ static void answer(struct run *run, post_peer_id peer, const char *name)
 	member_send(run, &nobody, &m);
 }
 
-/* final: true: the controller would refuse the same request again; false: it cannot read or write
- * the list of keys. In the second case the reason names a file, so only the operator sees the
- * reason. */
+/* Refuses a request for admission. final: true if the controller would refuse the same request
+ * again; false if the controller cannot read or write the list of keys now. If `final` is false,
+ * the reason names a file, so only the operator sees the reason. */
 static void refuse(struct members *members, post_peer_id peer, const char *invitation,
 		   const struct error *reason, bool final)
 {

@@ -195,7 +195,8 @@ int recut_begin(struct run *run, struct error *err)
 
 	if (rc == 0 && is_given)
 		rc = take_options(run, o, err);
-	/* These two options only gave the order. From here on the record has the stages. */
+	/* The options of the cut and of the stages only gave the order. From here on the record
+	 * has the stages. */
 	run->options.training.cut.n = 0;
 	run->options.cluster.n_stages = 0;
 	if (rc == 0 && !is_given)
@@ -288,9 +289,9 @@ static void drop_stale(struct recut *r)
 	r->is_stale = false;
 }
 
-/* Takes the files of the thread, and ends this controller so that the next one uses them. Writes
- * the event `device` of the last commit first, because the next controller does not have the
- * agents' reports of these times. */
+/* Takes the files of the thread, and ends this controller so that the next controller uses the
+ * files. First writes the event `device` of the last commit, because the next controller does not
+ * have the agents' reports of these times. */
 static void end_cut(struct backups *backups)
 {
 	struct run *run = backups->run;

@@ -1,7 +1,8 @@
-/* recut_files.c - cuts the files of a run's new stages (recut_files.h).
+/* recut_files.c - writes the files of a run's new stages (recut_files.h).
  *
  * The files are written to RUN/recut/PART/checkpoints/N, where PART is the number of the run's
- * part. They replace the folder RUN/checkpoints/N after the transaction that records the stages. */
+ * part and N is the iteration of the saved commit. After the transaction that records the new
+ * stages, this folder replaces the folder RUN/checkpoints/N. */
 #include "controller/joining/recut_files.h"
 
 #include <errno.h>
@@ -130,8 +131,8 @@ bool recut_cutting_is_done(const struct recut_cutting *c)
 	return atomic_load(&c->is_done);
 }
 
-/* A thread that still cuts keeps its memory, because the process ends. Its files are removed when
- * the run is resumed. */
+/* If the thread still cuts, its memory is not freed, because the process is about to end. The
+ * thread's files are removed when the run is resumed. */
 void recut_cutting_free(struct recut_cutting *c)
 {
 	if (!c)

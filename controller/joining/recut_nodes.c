@@ -57,8 +57,8 @@ static void size_by_work(const struct recut_nodes *x, int n_here, int *sizes)
 	}
 }
 
-/* Divides the connected nodes among the stages, at least one for each. Absent nodes fill the rest
- * of each stage's ordered number (deal_away). */
+/* Divides the connected nodes among the stages, at least one for each. If a stage has fewer nodes
+ * than ordered, deal_away later adds absent nodes to it. */
 static void size_as_ordered(const struct recut_order *o, int n_here, int *sizes)
 {
 	for (uint32_t s = 0; s < o->n_nodes; s++)

@@ -21,11 +21,11 @@ struct stage_question;
 enum { RECUT_AWAY = -1, RECUT_LEFT_OUT = -2 };
 
 struct recut_order {
-	/* Number of layers of each stage. n == 0: as equal as possible, in as many stages as
-	 * `nodes` has. */
+	/* Number of layers of each stage. n == 0: `nodes` gives the number of stages, whose
+	 * numbers of layers are as equal as possible. */
 	struct stage_layers layers;
-	/* (n_nodes) number of nodes of each stage; n_nodes == 0: in proportion to the stages'
-	 * work */
+	/* (n_nodes) number of nodes of each stage. n_nodes == 0: each stage gets nodes in
+	 * proportion to its work. */
 	int nodes[MSG_STAGES];
 	uint32_t n_nodes;
 	/* (n_places) The stage and the slots of each node, if a choice of stages gave them.
@@ -33,7 +33,7 @@ struct recut_order {
 	int stage_of[MSG_NODES], slots[MSG_NODES];
 	uint32_t n_places;
 	/* (n_here) 1 for each node that can have a stage now. n_here == 0: the nodes that took part
-	 * in the last commits */
+	 * in the last commits can have a stage */
 	int here[MSG_NODES];
 	uint32_t n_here;
 };

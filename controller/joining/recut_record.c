@@ -22,7 +22,7 @@
 #include "schedule/format/cluster.h"
 #include "store/store.h"
 
-enum { LOOK_BACK = 8 }; /* number of last commits in which nodes are searched */
+enum { LOOK_BACK = 8 }; /* number of newest commits whose nodes can have a stage */
 
 /* The record before the change, and the stages of the nodes after the change. */
 struct recutting {
@@ -62,8 +62,9 @@ static void see_nodes(struct recutting *x, const struct store_commit *c)
 				x->here[c->reductions[r].nodes[i]] = true;
 }
 
-/* Finds the nodes that can have a stage: those that took part in one of the last commits. A node
- * that loads its weights is missing in a single commit. */
+/* Finds the nodes that can have a stage: the nodes in the order's list or, without a list, the
+ * nodes that took part in one of the last commits. Several commits are read, because a node that
+ * was loading its weights is missing from one of them. */
 static int read_last_commits(struct recutting *x, uint64_t last, struct error *err)
 {
 	int rc = 0;
@@ -154,8 +155,9 @@ static int cut(struct recutting *x, struct model_config *model, const char *opti
 	return same && strcmp(before, after) == 0;
 }
 
-/* Refuses a change if an option of the run refers to the present stages: if it names stages by
- * number, or assigns nodes to stages for each phase. */
+/* Refuses a change if an option of the run depends on the present stages. Such an option names
+ * stages by number, assigns nodes to stages for each phase, or still has to start skipped stages
+ * from copies (--stack). */
 static int check_named_stages(const struct recutting *x, uint32_t n_stages, struct error *err)
 {
 	const char *schedule = json_string_value(json_object_get(x->options, "skip_schedule"));
@@ -253,11 +255,11 @@ static uint32_t most_layers(const struct model_config *model)
 	return most;
 }
 
-/* Converts each node's times and slots to the new stages. Times are those of a stage with the mean
- * number of layers. The activations of a larger stage take more memory, so its nodes hold fewer of
- * them at once. measured: the numbers of slots come from the memory of the machines, not from a
- * description. bytes: factor by which the size of the largest stage changes. The times of sums
- * change by the same factor. */
+/* Converts each node's times and slots to the new stages. Times are valid for a stage with the
+ * mean number of layers. The activations of a larger stage take more memory, so its nodes hold
+ * fewer of them at once. measured: true if the numbers of slots come from the memory of the
+ * machines, not from a description. bytes: factor by which the size of the largest stage changes.
+ * The times of sums change by the same factor. */
 static void scale_nodes(const struct recutting *x, const struct model_config *model,
 			bool measured, double bytes)
 {

@@ -18,9 +18,9 @@ struct store;
 struct recut_record {
 	uint64_t after; /* the last commit before the change; 0: none yet, and the texts are NULL */
 	uint32_t n_stages_before;
-	struct model_config model; /* with the new cut */
+	struct model_config model; /* the model, divided into the new stages */
 	uint32_t n_shards, per_shard, n_parts;
-	int stage_of[MSG_NODES]; /* of each node; RECUT_AWAY or RECUT_LEFT_OUT: none */
+	int stage_of[MSG_NODES]; /* stage of each node; RECUT_AWAY or RECUT_LEFT_OUT: none */
 	char *model_text, *cluster_text, *state_text, *options_text, *parts_text;
 };
 

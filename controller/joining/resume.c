@@ -31,9 +31,9 @@
 #include "controller/weights/backups.h"
 #include "model/hash.h"
 
-/* Number of attempt numbers for each controller of a run: ATTEMPTS for the first CONTROLLERS
- * controllers, and ATTEMPTS_LATER for each later controller. Controllers of a run that was resumed
- * so often die early. */
+/* How many attempt numbers one controller of a run may use. Each of the first CONTROLLERS
+ * controllers may use ATTEMPTS numbers, and each later controller ATTEMPTS_LATER numbers. A run
+ * that was resumed so often has controllers that die early, so they need fewer numbers. */
 enum { ATTEMPTS = 1 << 16, ATTEMPTS_LATER = 1 << 9, CONTROLLERS = 1 << 13 };
 
 int resume_numbers(uint64_t generation, uint32_t *first)
@@ -116,8 +116,8 @@ static int load_plan(void *context, const struct store_plan *p)
 	return 0;
 }
 
-/* Loads the newest plan, and only the rows that consoles receive. Their number is bounded, so that
- * a long run resumes as quickly as a short one. */
+/* Loads the newest plan, and only the rows that consoles receive. The number of these rows is
+ * limited, so that a long run resumes as quickly as a short one. */
 static int load_newest(struct run *run, struct error *err)
 {
 	uint64_t from = run->committed > KEPT_CURVE ? run->committed - KEPT_CURVE + 1 : 1;
@@ -144,8 +144,9 @@ static int take_last(void *context, const struct store_restore *r)
 	return 0;
 }
 
-/* Returns the highest number with which a name in a subfolder of the run begins; 0: none. inside:
- * counts only the names of folders that contain this file; "": counts every name. */
+/* Lists a subfolder of the run, and returns the highest number at the beginning of a name; 0: no
+ * name begins with a number. inside: only folders that contain a file of this name count; "": all
+ * names count. */
 static uint64_t highest_number(const struct run *run, const char *subfolder, const char *inside)
 {
 	char path[PATH_MAX];

@@ -51,7 +51,7 @@ void slots_settle_late(struct members *members, struct member *m)
 
 	slots_settle(members, m);
 	if (run->phase == PHASE_GATHERING && !run->resumed)
-		return; /* the first plan relies on the numbers of the other nodes */
+		return; /* the first plan relies on the other nodes' present numbers of slots */
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *o = &members->list[i];
 		int was = run->cluster->nodes[i].memory;

@@ -41,14 +41,14 @@
 #include "model/device_name.h"
 
 enum {
-	/* A resumed run waits for agents for this time and REGATHER_TRIPS round trips of the
+	/* A resumed run waits for agents for this time plus REGATHER_TRIPS round trips of the
 	 * longest link. Connecting alone takes four round trips. */
 	REGATHER_US = 1200000,
 	REGATHER_TRIPS = 5,
 	BUILD_US = 60000000,
 	JOINED_US = 1000000,
-	/* Number of agents that are measured for each kind of device of a machine. The others get
-	 * the mean of these times. */
+	/* On each machine, only this many agents with devices of one kind are measured. The other
+	 * agents with such a device get the mean of the measured times. */
 	TIMED_OF_MACHINE = 2
 };
 
@@ -469,8 +469,8 @@ static void note_first_checkpoint(struct run *run)
 		     "from its first weights");
 }
 
-/* Reports in the journal that the run is a rehearsal. Says also whether its emulated network
- * carries the bytes of the model. */
+/* Reports in the journal that the run is a rehearsal. Warns if the activations in the cluster
+ * file have another size than the activations of the model. */
 static void note_rehearsal(const struct iteration *it)
 {
 	const struct training *t = &it->run->training;
@@ -488,7 +488,7 @@ static void note_rehearsal(const struct iteration *it)
 		     "the model's have %.3g", network->activation_bytes, model);
 }
 
-/* Starts the run once all agents have built their stages, or the time for that is over. */
+/* Starts the run once all agents have built their stages, or the time for building is over. */
 static void gather_built(struct iteration *it)
 {
 	uint32_t ready = 0, building = 0;
@@ -595,8 +595,9 @@ static int64_t regather_us(const struct members *members)
 	return REGATHER_US + (int64_t)(REGATHER_TRIPS * 2e6 * longest_s);
 }
 
-/* Returns true if the controller should still wait for agents. It waits longer if all weights of
- * some stage contradict the record, because agents with the right weights may still join. */
+/* Returns true if the controller should still wait for agents. The controller waits longer if all
+ * weights of some stage contradict the record, because agents with the right weights may still
+ * join. */
 static bool is_patient(const struct members *members, int64_t waited)
 {
 	return waited < regather_us(members) || (waited < members->run->options.limits.gather_us &&
@@ -621,8 +622,8 @@ static bool ready_everywhere(const struct members *members)
 	return n == members->run->cluster->n_stages;
 }
 
-/* Makes replicas of the nodes that hold the last commit. `late` are the nodes that were not in the
- * last commit. */
+/* Makes replicas of the nodes that hold the last commit. late: true for the nodes that did not
+ * take part in the last commit; false for those that did. */
 static void admit_these(struct members *members, bool late)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -635,8 +636,9 @@ static void admit_these(struct members *members, bool late)
 	}
 }
 
-/* Admits the nodes that hold the last commit. Late nodes come last, because they wait as spares if
- * enough others are in use. A spare replaces each node that did not come back. */
+/* Admits the nodes that hold the last commit. Nodes that did not take part in that commit are
+ * admitted last, because they wait as spares if enough other nodes are in use. A spare replaces
+ * each node that did not come back. */
 static void admit_ready(struct members *members)
 {
 	for (uint32_t i = 0; i < members->n; i++)

@@ -2,9 +2,9 @@
  * controller.
  *
  * Every message costs the controller time, memory or disk. This module charges senders for
- * expensive messages, limits how often the journal repeats a complaint, and removes a node as soon
- * as the list of admitted keys no longer contains its key. Without these limits one faulty or
- * hostile peer could occupy the controller or fill its disk.
+ * expensive messages, and limits how often the journal repeats a complaint. It also removes a
+ * node as soon as the list of admitted keys does not contain the node's key any more. Without
+ * these limits one faulty or hostile peer could occupy the controller or fill its disk.
  *
  * A refused peer can repeat its attempt. The journal therefore reports refused connections at most
  * once in REPORT_EVERY_US, as counts. */

@@ -12,7 +12,8 @@
 
 #include "model/config.h"
 
-/* Most microbatches that a node holds at once. Plans do not become faster with more. */
+/* Largest number of microbatches that a node holds at once. Plans do not become faster if nodes
+ * hold more. */
 enum { CAPACITY_SLOTS_MOST = 8 };
 
 /* Returns the bytes that one microbatch takes in the stage with the most layers: its activations,

@@ -145,8 +145,8 @@ void failure_detector_ended(struct members *members, uint32_t ended)
 	} else if (members->run->now_us - d->hung_up_us >
 		   members->run->options.limits.silence_us +
 			   failure_detector_farthest_us(members)) {
-		/* The ended connections belonged to a console, or to an agent that has connected
-		 * again */
+		/* A dead agent would have been found by now, so the ended connections belonged to
+		 * a console, or to an agent that has connected again */
 		d->n_hung_up = 0;
 	}
 }
@@ -165,8 +165,8 @@ static void hear_hang_ups(struct members *members)
 	members->detector.hung_up = counters.link.broken;
 }
 
-/* Asks the post when m's newest message of any kind arrived. Until m's heartbeats report round
- * trips, uses the round trip of the connection. */
+/* Gets, from the post (wire/post.h), the time at which m's newest message of any kind arrived.
+ * Until m's heartbeats report round trips, uses the round trip of the connection. */
 static void hear_of_post(struct run *run, struct member *m)
 {
 	struct post_peer_info info;
@@ -221,8 +221,8 @@ static int64_t allowed_us(const struct members *members, const struct member *m,
 {
 	int64_t round_trip = timeout_round_trip(&m->heard.rounds);
 
-	/* While agents gather, a long silence is harmless, because no node waits for another. It is
-	 * also likely, because building a stage is heavy work. */
+	/* While agents gather, a long silence is harmless, because no node waits for another. A
+	 * long silence is also likely, because building a stage is heavy work. */
 	if (members->run->phase == PHASE_GATHERING)
 		return GATHER_SILENCE_US;
 	if (m->heard.rounds.n == 0) /* the node's round trip is unknown */
@@ -247,8 +247,9 @@ static int by_machine(const void *a, const void *b)
 	return (x->machine > y->machine) - (x->machine < y->machine);
 }
 
-/* Sets the usual lateness of each machine. If more than a quarter of all machines are late, the
- * controller itself is late, so their lateness counts for all machines. */
+/* Sets the usual lateness of each machine. If more than a quarter of all machines are late by the
+ * controller's clock, the controller itself is late. All machines then count as late by as
+ * much. */
 static void look_at_lateness(const struct members *members, struct machine *machines)
 {
 	struct lateness all[MSG_NODES];
@@ -341,7 +342,7 @@ static void take_out(struct members *members, struct member *m, const struct mac
 
 	if (ended)
 		failure_detector_hung_up(members);
-	else if (members->detector.n_hung_up == 0) /* otherwise a connection of m may have ended */
+	else if (members->detector.n_hung_up == 0) /* no connection of m has ended yet */
 		m->heard.lingering_connections = members->detector.connections;
 	if (ended || !all_quiet(machine))
 		snprintf(why, sizeof(why), "%sheartbeat lost for %.2f s", ended ? "hung up, " : "",

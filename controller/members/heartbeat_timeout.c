@@ -11,8 +11,8 @@ enum {
 	/* With each heartbeat, the stored longest lateness shrinks by 1 / FADES_AFTER of its
 	 * value */
 	FADES_AFTER = 100,
-	/* Number of round trips of silence that are allowed, in addition to one for the last
-	 * heartbeat itself */
+	/* Number of round trips that the allowed silence contains, because a lost heartbeat is
+	 * sent again */
 	ROUND_TRIPS = 3
 };
 

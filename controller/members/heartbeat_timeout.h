@@ -24,11 +24,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TIMEOUT_PATIENCE 4     /* largest allowed silence, as a multiple of the limit */
+#define TIMEOUT_PATIENCE 4     /* largest allowance for lateness, as a multiple of the limit */
 #define TIMEOUT_BEAT_US 100000 /* time between two heartbeats */
 #define TIMEOUT_ROUNDS   15
-/* Longest round trip that counts. A longer one counts as this long, so that an agent gains nothing
- * by forging an echo */
+/* A longer round trip counts as this long, so that an agent gains nothing by forging an echo. */
 #define TIMEOUT_ROUND_MOST_US 2000000
 
 /* The newest round trips of one agent, as its heartbeats report them. A zeroed struct holds none.
@@ -47,8 +46,9 @@ int64_t timeout_round_trip(const struct timeout_rounds *r);
  * clock. */
 int64_t timeout_late(int64_t gap_us, uint64_t beats);
 
-/* Returns the new longest recent lateness, after a heartbeat that was late_us late. A silence
- * longer than the largest allowed silence is ignored, because it was a hang and not a delay. */
+/* Returns the new longest recent lateness, after a heartbeat that was late_us late. A lateness
+ * above the largest allowance, TIMEOUT_PATIENCE times the limit, was a hang and not a delay.
+ * Such a lateness is ignored. */
 int64_t timeout_learn(int64_t longest_us, int64_t late_us, int64_t limit_us);
 
 /* Returns the usual lateness: at most a quarter of the n agents are later. Returns 0 if n is 0.
@@ -58,8 +58,8 @@ int64_t timeout_usual(int64_t *late_us, size_t n);
 
 /* Returns the silence allowed to an agent: an allowance for lateness, and three round trips. The
  * allowance is twice the agent's longest recent lateness, or twice the usual lateness of its
- * machine, whichever is more. It is at least the limit and at most TIMEOUT_PATIENCE times the
- * limit. */
+ * machine, whichever is more. The allowance is at least the limit and at most TIMEOUT_PATIENCE
+ * times the limit. */
 int64_t timeout_allowed(int64_t longest_us, int64_t usual_us, int64_t limit_us,
 			int64_t round_trip_us);
 

@@ -39,9 +39,10 @@ struct received_bytes {
 
 /* The exchange of addresses and keys between this node and the other nodes (peers.c). */
 struct member_peers {
-	/* this node's newest HELLO was the arrival-th HELLO, counted over all nodes */
+	/* Number of the newest change to this node's address or key. The changes of all nodes are
+	 * counted together. A HELLO is a change, and so is a key that is withdrawn. */
 	uint64_t arrival;
-	/* This node has received the addresses and keys of all HELLOs up to this number */
+	/* Number of the newest change, of any node, that this node has received */
 	uint64_t arrivals_sent;
 	bool key_revoked; /* all other nodes have to forget this node's key permanently */
 	/* The other nodes have to forget this node's key while it is excluded (exclude.c). */
@@ -66,13 +67,13 @@ struct member_assignment {
 	uint64_t connect_id;
 };
 
-/* States of a standby copy. Only weights/copies.c changes them.
+/* States of a standby copy. Only weights/copies.c changes a copy's state.
  *
  *     FETCHING -- is complete --> WHOLE <-- is needed again / not needed --> DROPPED
  *
  * If a copy differs from its stage or missed a commit, the node fetches it again. A dropped copy is
- * kept until the next commit, or until another node has a copy, because until then no other node
- * may have the stage. */
+ * kept until the next commit, or until another node has a copy. Otherwise the last copy of a
+ * stage could be lost. */
 enum copy_state { COPY_FETCHING, COPY_WHOLE, COPY_DROPPED };
 
 /* Purposes of a standby copy. Every copy also serves as a backup of its stage. */
@@ -333,7 +334,7 @@ static inline bool is_clock(int64_t us)
 	return us >= 0 && us <= INT64_MAX / 8;
 }
 struct member *member_of_peer(struct members *members, post_peer_id peer);
-/* Returns true if the node is connected. It need not have the current weights. */
+/* Returns true if the node is connected, even if it does not have the current weights. */
 bool member_alive(const struct member *m);
 /* Returns true if m takes part in sums and commits. */
 bool member_is_replica(const struct member *m);

@@ -16,7 +16,7 @@
 #include "controller/run/record.h"
 
 /* Time between two records of the figures of GPUs. The figures change every second, but only people
- * read the record of them, so this is enough. */
+ * read these records, so a record every ten seconds is enough. */
 enum { GPUS_EVERY_US = 10000000 };
 
 void record_node(struct run *run, const struct member *m)

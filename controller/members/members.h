@@ -37,7 +37,7 @@ struct failed_links {
 
 /* Response of the controller to impossible numbers in one iteration. */
 struct bad_numbers {
-	uint64_t iteration;      /* the iteration; 0: none yet */
+	uint64_t iteration;      /* the iteration with impossible numbers; 0: none yet */
 	struct member *excluded; /* the node that was excluded for impossible numbers; NULL: none */
 	uint32_t n_skipped;      /* how often the iteration's data was skipped */
 	/* plan epoch of the last attempt whose data was skipped; 0: none */
@@ -49,7 +49,7 @@ struct members {
 	struct member *list;  /* array of n, indexed by node number */
 	uint32_t n;           /* number of nodes in the cluster */
 	uint64_t assignments; /* number of the newest MSG_ASSIGN */
-	uint64_t arrivals;    /* number of HELLO messages received so far */
+	uint64_t arrivals;    /* number of changes to nodes' addresses or keys (peers.c) */
 	int64_t moved_us;     /* when the wait for nodes that load a copy began */
 	enum gather_step gathering;
 	struct link_table *links;    /* measured links; NULL: the network is emulated */

@@ -67,7 +67,7 @@ static enum peer_absence absence_of(const struct members *members, const struct 
 	return keys_list_find(members->run->keys.admitted, &m->key) ? PEER_AWAY : PEER_EXPELLED;
 }
 
-/* Sends `to` the addresses and keys that have changed since the last such message to it. */
+/* Sends to the node `to` the addresses and keys that have changed since its last MSG_PEERS. */
 static void send_peers_to(struct members *members, struct member *to)
 {
 	struct msg_peer peers[MSG_NODES];

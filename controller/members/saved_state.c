@@ -1,9 +1,9 @@
 /* saved_state.c - saves and loads the state, other than commits, that a restarted controller needs.
  *
- * A controller may die at any moment. Its successor finds the commits in the store, but also needs
- * some options (run/settings.c), whether an operator has paused the run, the stage of each node,
- * the nodes marked as failed, the spares, and the agents' keys. They are saved whenever they
- * change, as JSON in the store's setting "controller".
+ * A controller may die at any moment. The next controller finds the commits in the store. It also
+ * needs some options (run/settings.c), the stage of each node, the nodes marked as failed, the
+ * spares and the agents' keys, and it must know whether an operator has paused the run. This
+ * state is saved whenever it changes, as JSON in the store's setting "controller".
  */
 #include "controller/members/saved_state.h"
 
@@ -35,7 +35,8 @@ static int load_formats(struct tensor_formats *to, const json_t *from)
 		       : -EINVAL;
 }
 
-/* The numbers of each node in the saved state. A state without LEFT_OUT or SPARE has zeros. */
+/* The numbers of each node in the saved state. If a saved state lacks LEFT_OUT or SPARE, these
+ * numbers are 0 for all nodes. */
 enum { STAGE, SHARD, HOME, MARKED, LEFT_OUT, SPARE, NUMBERS };
 static const char *const names[NUMBERS] = { "stages", "shards",   "homes",
 					    "marked", "left_out", "spares" };

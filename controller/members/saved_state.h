@@ -15,11 +15,11 @@ struct tensor_formats;
 int resume_load(struct members *members, struct tensor_formats *formats, struct error *err);
 /* Saves the state for a restarted controller. A failure is also logged. */
 int resume_save(struct members *members);
-/* Returns true while a new run has not assigned its stages. Nothing may be saved then: a successor
- * would take the run for one that has begun. */
+/* Returns true while a new run has not assigned its stages. Until then nothing may be saved,
+ * because a later controller would take the run for a run that has begun. */
 bool resume_is_early(const struct members *members);
-/* Saves a change by the operator. Saves nothing while the stages are not assigned
- * (resume_is_early). Later first_assignments (joining/startup.c) saves the change together with the
+/* Saves a change by the operator. While the stages are not assigned (resume_is_early), saves
+ * nothing: first_assignments (joining/startup.c) will save the change together with the
  * stages. */
 void resume_save_change(struct members *members);
 

@@ -1,9 +1,10 @@
 /* shared_machines.c - detects machines whose processors other programs use.
  *
- * Agents report how long their threads ran and how long they waited for a processor. Agents of one
- * machine wait for one another too, but then they use the whole machine together, and drift.c
- * corrects their pace. Therefore a machine counts as shared with other programs only if most of its
- * agents wait much although all agents together leave some of its processors unused. */
+ * Agents report how long their threads ran and how long they waited for a processor. Agents of
+ * one machine wait for one another too, but then they use the whole machine together, and drift.c
+ * corrects their pace. Therefore a machine counts as shared with other programs only if two
+ * conditions hold: most of its agents wait much, and all its agents together leave some of its
+ * processors unused. */
 #include "controller/members/shared_machines.h"
 
 #include <math.h>
@@ -15,8 +16,8 @@
 enum { LEAST_US = 500000 }; /* shortest time between two samples of an agent, microseconds */
 
 static const double newest_weight = 0.2; /* weight of the newest sample in the running average */
-/* An agent begins to count as waiting much when it waits for the first share of its time. It ceases
- * to count when it waits for less than the second share. */
+/* An agent waits much if it waits for a processor for at least the share `begins` of its time. On
+ * a machine that already counts as shared, the share `ends` is enough. */
 static const double begins = 0.25, ends = 0.12;
 /* Agents that use at least this share of the machine's processors have the machine to themselves */
 static const double whole_part = 0.75;

@@ -1,5 +1,6 @@
-/* shared_machines.h - machines whose processors other programs use. Agents wait there, so tasks
- * take longer than predicted, and slow transfers are not the links' fault. */
+/* shared_machines.h - machines whose processors other programs use. On such a machine, agents
+ * wait for a processor. Tasks then take longer than predicted, and slow transfers are not the
+ * links' fault. */
 #ifndef CONTROLLER_MEMBERS_SHARED_MACHINES_H
 #define CONTROLLER_MEMBERS_SHARED_MACHINES_H
 

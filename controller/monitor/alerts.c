@@ -1,6 +1,6 @@
 /* alerts.c - a queue of alerts, and the thread that calls the operator's command and the URL.
  *
- * The queue is a pipe. A write of less than PIPE_BUF bytes is written as a whole or fails at once,
+ * The queue is a pipe. A write of at most PIPE_BUF bytes is written as a whole or fails at once,
  * so the loop needs no lock. The thread calls the URL with the program curl, which uses the
  * system's certificates, proxies and settings. The URL may contain a secret. The thread therefore
  * writes it to curl's input, because a process list shows curl's arguments. */

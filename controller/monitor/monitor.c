@@ -34,7 +34,7 @@ struct monitor {
 	const struct operators *operators; /* the run whose state is copied */
 	struct server *server;             /* NULL: the run has no --metrics */
 	int64_t copy_us;                   /* when the state is copied next */
-	bool is_copied;                    /* a filled view has not been published yet */
+	bool is_copied;                    /* a view is filled, but not published yet */
 	struct alerts *alerts; /* NULL: the run has neither --on-alert nor --alert-url */
 };
 

@@ -145,8 +145,8 @@ static enum MHD_Result answer_health(struct server *s, struct MHD_Connection *c)
 	return answer_text(c, MHD_HTTP_SERVICE_UNAVAILABLE, text);
 }
 
-/* Returns true unless the entry of an Accept header, such as "text/plain;q=0.5", has the weight 0,
- * which refuses a format. */
+/* Returns false if the client refuses the format in this entry of an Accept header, such as
+ * "text/plain;q=0.5". The weight q=0 refuses a format. */
 static bool is_accepted(const char *entry)
 {
 	for (const char *at = strchr(entry, ';'); at; at = strchr(at, ';')) {

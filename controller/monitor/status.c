@@ -1,9 +1,9 @@
 /* status.c - finds the state of a run, prints it, and ends with a status that scripts can use.
  *
- * The state of a run's folder is read from the record, so that a run can be examined after its
- * controller has died. This module replays the record to its end. At an address it asks a
- * controller's HTTP server, and with a token it connects as a console does. `sources` has a row for
- * each kind of place. */
+ * The argument is a run's folder, an address or a token, and `sources` has a row for each of
+ * these. For a folder, this module replays the run's record to its end, so that a run can be
+ * examined after its controller has died. For an address, it asks a controller's HTTP server.
+ * With a token, it connects as a console does. */
 #include "controller/monitor/status.h"
 
 #include <errno.h>
@@ -220,8 +220,8 @@ static int read_folder(char *folder, json_t **out, struct error *err)
 {
 	struct recalled r = { .view.n_nodes = 0 };
 	struct store *store = NULL;
-	/* The lock is tested before the record is read. If the controller ends between the two, the
-	 * record then contains its end. */
+	/* The lock is tested before the record is read. In the other order, a controller that
+	 * ends its run in between would look like a controller that has died. */
 	bool has_writer = store_has_writer(folder);
 	int rc = store_open(&store, folder, err);
 
@@ -312,7 +312,8 @@ static const struct source {
 	{ is_address, read_address },
 };
 
-/* Overwrites a token in the text, so that no list of processes shows it. */
+/* Reads the status from the source that the text names. Overwrites a token in the text, so that
+ * no list of processes shows the token. */
 static int read_status(char *text, json_t **out, struct error *err)
 {
 	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++)

@@ -93,7 +93,8 @@ struct cluster *formats_cluster(const struct members *members, const struct tens
 	return c;
 }
 
-/* Changes the running averages of transfer times by the time for the difference in bytes. */
+/* Adjusts the running averages of transfer times to the new formats. Adds, or subtracts, the time
+ * that the difference in bytes takes. */
 static void change_averages(struct link_table *was, const struct tensor_formats *formats,
 			    const struct training *training)
 {

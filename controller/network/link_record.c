@@ -53,8 +53,8 @@ int record_cluster(struct members *members, struct error *err)
 	return write_cluster(members->run, &table, members->run->cluster, err);
 }
 
-/* Adds only the late nodes. The other times in the record stay those of the first measurement,
- * because replays and corrections begin with them. */
+/* Writes the links and slots of all nodes into the recorded cluster. The task times in the record
+ * stay those of the first measurement, because replays and corrections begin with them. */
 static int write_late_nodes(struct members *members, struct error *err)
 {
 	struct link_table table = table_for_record(members);

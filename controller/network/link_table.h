@@ -45,11 +45,11 @@ struct link_seen *link_table_at(const struct link_table *t, uint32_t from, uint3
  * links from it. At least two links must have been measured, because a single link does not show
  * which end is at fault. Estimates do not count. */
 bool link_table_isolates(const struct link_table *t, uint32_t node);
-/* Records that a connection was made on a link that had failed. Other failed links of its two ends
- * may work now too, so they become unknown. Only links of joining nodes are measured again, because
- * no plan uses the others. */
+/* Records that a connection was made on a link that had failed. Other failed links of the two
+ * ends may work now too, so these links become unknown. An unknown link is measured again only if
+ * one of its ends is joining. Until then no plan uses the link. */
 void link_table_reached(struct link_table *t, uint32_t from, uint32_t to);
-/* Returns the typical number of replicas of a stage in such a cluster, at least 2. */
+/* Returns the typical number of replicas of a stage in a cluster of this size, at least 2. */
 uint32_t link_table_replicas(size_t nodes, size_t stages);
 
 /* Returns the seconds in which `bytes` are transferred; < 0: the node cannot be reached, or the
@@ -85,7 +85,8 @@ void link_table_apply_all(const struct link_table *t, struct cluster *c);
  * `weights_bytes_per_stage` instead of delays. NULL: out of memory. */
 char *link_table_json(const struct link_table *t, const struct cluster *c);
 /* Parses the JSON of a cluster. NULL: the cluster has no links. A link is unknown if its latency
- * and bandwidth are both null or negative. A link is unreachable if only its latency is. */
+ * and bandwidth are both null or negative. A link is unreachable if only its latency is null or
+ * negative. */
 struct link_table *link_table_parse(const char *text);
 
 #endif

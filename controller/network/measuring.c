@@ -37,7 +37,7 @@ enum {
 	 * slowly. If the agents answer trains of packets (agent/network/packet_trains.h), three
 	 * round trips are enough. */
 	ROUND_TRIPS = 9,
-	/* Time to wait for an answer after the round's own time. It includes connecting. */
+	/* Time to wait for an answer after the round's own time. Connecting is included. */
 	GRACE_US = 5000000,
 	LOG_EVERY_US = 5000000,
 	JOIN_MS = 600 /* time to measure each link of a node that joins later */

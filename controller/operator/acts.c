@@ -1,8 +1,8 @@
 /* acts.c - carries out the operator's commands on nodes and on the run.
  *
- * Each function either refuses its command with a reason, or carries it out. It then also stores
- * the act for undo and writes a line to the journal, so that a second operator sees what the first
- * operator did. */
+ * Each function either refuses its command with a reason, or carries out the command, stores the
+ * act for undo and writes a line to the journal. The journal shows a second operator what the
+ * first operator did. */
 #include "base/skip_schedule.h"
 #include "controller/operator/acts.h"
 

@@ -108,8 +108,8 @@ static void give_command(struct operators *ops, const char *who, const struct ms
 	record_act(ops, who, m, o);
 }
 
-/* Checks the command's rights in this order: any console may give some commands, some need an
- * operator's key, and the others need the lease. */
+/* Checks that the console may give the command. Every console may give some commands, other
+ * commands need an operator's key, and all remaining commands need the lease. */
 void command_receive(struct operators *ops, struct console *from, const struct msg_command *m)
 {
 	struct msg reply = { .type = MSG_SEE_REPLY };

@@ -1,7 +1,7 @@
 /* console_messages.c - builds the messages that both a live run and a replay send to consoles.
  *
- * Because both use these functions, a console shows a recorded run exactly as it showed the live
- * run. */
+ * Live runs and replays use the same functions, so a console shows a recorded run exactly as it
+ * showed the live run. */
 #include "controller/operator/console_messages.h"
 
 #include <errno.h>

@@ -157,8 +157,8 @@ static void fill_emulated(const struct members *members, struct msg_link *l)
 	l->bandwidth_bytes_per_s = has_link ? (float)e->bandwidth : 0;
 }
 
-/* Fills in the link as consoles show it. The transfer time is the newest one of all reports,
- * because the last report has none if no activation was sent since the report before. */
+/* Fills in the link as consoles show it. The newest report has no transfer time if no activation
+ * was sent since the previous report. Therefore shows the newest transfer time of all reports. */
 static void fill_link(const struct members *members, const struct observed_link *s,
 		      struct msg_link *l)
 {
@@ -187,8 +187,8 @@ static void send_links(struct run *run, struct console *only, const struct msg_l
 }
 
 /* Sends all consoles the links that have changed since the last call. Sending every link would be
- * too much, because a cluster of 1,000 nodes has a million links. If `only` is not NULL, then sends
- * every link to this console. */
+ * too much, because a cluster of 1,000 nodes has a million links. If `only` is not NULL, also
+ * sends every link to the console `only`. */
 static void send_changed_links(struct members *members, struct console *only)
 {
 	struct msg_link *links = alloc_array(LINKS_PER_MESSAGE, sizeof(*links));

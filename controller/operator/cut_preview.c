@@ -77,7 +77,7 @@ static int count_bytes(const struct members *members, const struct recut_record 
 	return 0;
 }
 
-/* Cuts a long list of layers off after a comma, and marks it with "...". */
+/* Shortens a long list of layers: cuts it off after a comma, and appends "...". */
 static void shorten(char layers[STAGE_LAYERS_TEXT])
 {
 	size_t end = LAYERS_SHOWN - strlen("...");

@@ -1,6 +1,6 @@
-/* cut_preview.h - what a change of stages would do: the answer to the command `cut` with the text
- * "preview", or "preview 0,7,5". The seconds of an iteration come from the simulation with which
- * `stages` compares (stage_preview.h). */
+/* cut_preview.h - predicts what a change of stages would do, in answer to the command `cut` with
+ * the text "preview", or "preview 0,7,5". The seconds of an iteration come from the simulation
+ * that the command `stages` uses (stage_preview.h). */
 #ifndef CONTROLLER_OPERATOR_CUT_PREVIEW_H
 #define CONTROLLER_OPERATOR_CUT_PREVIEW_H
 
@@ -17,7 +17,7 @@ struct stage_choice;
 enum { CUT_PREVIEW_TEXT = 192 };
 
 struct cut_preview {
-	/* The comparison under way of present and wanted stages; NULL: none */
+	/* Comparison of the present and the wanted stages that is under way; NULL: none */
 	struct stage_choice *comparison;
 	post_peer_id console; /* the console that gets the answer */
 	uint64_t command;

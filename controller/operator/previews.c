@@ -36,8 +36,8 @@ struct awaited {
 	char text[128];
 };
 
-/* The limit on comparisons for one admitted key, which is stored by its name. All consoles with
- * that key share the limit. */
+/* The limit on comparisons for one admitted key. All consoles with this key share the limit.
+ * `name` is the key's name. */
 struct asker {
 	char name[64];
 	struct rate_limit comparisons;

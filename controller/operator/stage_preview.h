@@ -1,6 +1,6 @@
-/* stage_preview.h - compares the run's stages with other stages. The command `stages` asks for
- * this, and the controller does it when machines have joined or left for good. The results are
- * lines of the journal. Only the command `cut` changes the run. */
+/* stage_preview.h - compares the run's stages with other stages. The comparison starts when an
+ * operator gives the command `stages`, or when machines have joined or left for good. The results
+ * are lines of the journal. Only the command `cut` changes the run. */
 #ifndef CONTROLLER_OPERATOR_STAGE_PREVIEW_H
 #define CONTROLLER_OPERATOR_STAGE_PREVIEW_H
 
@@ -16,7 +16,8 @@ struct stage_choice;
 
 struct stage_preview {
 	struct stage_choice *choice; /* a choice that is being made; NULL: none */
-	/* true: an operator asked for the choice; false: it may lead to a proposal */
+	/* true: an operator asked for the choice; false: the controller started the choice, and
+	 * may propose its stages */
 	bool is_asked;
 	/* Hash of the set of nodes that can have a stage; 0: not computed yet */
 	uint64_t nodes;

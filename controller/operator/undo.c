@@ -52,7 +52,7 @@ struct act *undo_find(struct act_list *list, int64_t id, struct outcome *o)
 	return NULL;
 }
 
-/* One case for each verb that has an inverse. */
+/* Has one case for each verb that has an inverse. */
 bool undo_inverse(const struct run *run, const struct act *a, struct msg_command *out,
 		  struct outcome *o)
 {

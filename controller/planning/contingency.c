@@ -1,10 +1,10 @@
 /* contingency.c - plans made ahead of a loss or a change of the skip ratio.
  *
- * A search that starts from nothing takes about a second to find a good plan, but after a loss the
+ * A search that starts from nothing takes about a second to find a good plan. After a loss, the
  * run waits less than a tenth of a second. Therefore a thread with low priority plans one case
- * after another while the run continues: the loss of each node, one skipped stage more or less, and
- * the next phase of the skip schedule. Each case gets --ahead seconds. When a case occurs, or when
- * the operator asks for its cost, the search starts from the plan made for this case.
+ * after another while the run continues: the loss of each node, one skipped stage more or less,
+ * and the next phase of the skip schedule. Each case gets --ahead seconds. When a case occurs, or
+ * when the operator asks for its cost, the search starts from the plan made for this case.
  *
  * Consoles show the iteration time after each possible loss. The operator is warned if the run
  * would be faster without a node. This happens with a slow data node, because no plan can move its
@@ -29,8 +29,8 @@
 #include "controller/planning/spares.h"
 #include "controller/run/journal.h"
 
-/* Most nodes of a cluster that is planned ahead. More nodes would take minutes, and a set of nodes
- * has 64 bits */
+/* Largest number of nodes for which plans are made ahead. Plans for more nodes would take
+ * minutes, and a set of nodes has 64 bits */
 enum { MOST_NODES = 64 };
 /* Numbers of the cases. A number below MOST_NODES stands for the loss of the node with that
  * number. */
@@ -50,8 +50,8 @@ struct foreseen {
 	uint32_t path_length, skip_share;
 	struct tensor_formats formats;
 	uint64_t epoch; /* epoch of the plan that was in force when this case was last planned */
-	/* Seconds of work of the lost node, for each of its microbatches; INFINITY: the case is no
-	 * loss */
+	/* Seconds that the lost node computes for each of its microbatches; INFINITY: the case is
+	 * not the loss of a node */
 	double work_s;
 	int64_t made_us;
 };
@@ -60,7 +60,7 @@ struct contingency {
 	struct planner *planner;
 	uint64_t request; /* number of the request on which the planner works; 0: none */
 	uint32_t last;    /* the case that was requested last */
-	/* The requested case under the conditions of the request */
+	/* The case for which a plan was requested last, with the conditions at that time */
 	struct foreseen asked;
 	/* One entry for each case, then the plans that were in force earlier */
 	struct foreseen cases[CASES + KEPT];
@@ -114,8 +114,8 @@ void contingency_stop(struct planning *planning)
 }
 
 /* Describes case k in *w for current conditions. Returns false if the case cannot occur, or if no
- * plan can prepare for it. No plan can prepare for the loss of a stage's last replica, because
- * recover.c first has to give its stage to another node. */
+ * plan can prepare for it. After the loss of a stage's last replica, recover.c first gives the
+ * stage to another node, so no plan can prepare for this loss. */
 static bool what_if(const struct members *members, uint32_t k, struct foreseen *w)
 {
 	const struct member *m = k < members->n ? &members->list[k] : NULL;
@@ -161,9 +161,9 @@ static bool is_for(const struct foreseen *f, const struct foreseen *wanted)
 	return f->answer && is_alike(f, wanted);
 }
 
-/* Returns the fastest stored plan that excludes exactly the request's nodes and has its skip ratio,
- * or NULL. The plan's nodes may have changed stages since. Borrowed until the next
- * contingency_turn. */
+/* Returns the fastest stored plan that has the request's skip ratio and excludes exactly the
+ * request's nodes, or NULL. The plan's nodes may have changed stages since then. Borrowed until
+ * the next contingency_turn. */
 static const struct plan *find_foreseen(const struct planning *planning,
 					const struct planner_request *q)
 {
@@ -188,8 +188,8 @@ const struct plan *replan_from(const struct planning *planning, const struct pla
 {
 	const struct plan *from = planning->run->plan ? planning->run->plan->plan : NULL,
 			  *ready = NULL;
-	/* True if the plan in force does not fit the request: it is for other nodes or another skip
-	 * ratio. */
+	/* True if the plan in force does not fit the request, because its nodes or its skip ratio
+	 * differ. */
 	bool other =
 		from && (from->path_length != q->path_length || from->skip_share != q->skip_share);
 
@@ -281,8 +281,8 @@ static void take_answers(struct planning *planning)
 }
 
 /* Returns true if case k must be planned again, because it has no plan for current conditions. A
- * plan made under an earlier plan in force is also replaced if it is old, or if the case's node has
- * become much faster or slower. */
+ * plan that was made while another plan was in force is also replaced if it is old, or if the
+ * case's node has become much faster or slower. */
 static bool is_due(const struct planning *planning, uint32_t k, const struct foreseen *today)
 {
 	const struct foreseen *f = &planning->contingency->cases[k];
@@ -339,7 +339,8 @@ void contingency_turn(struct planning *planning)
 	if (a->request &&
 	    (!what_if(planning->members, a->last, &today) || !is_alike(&today, &a->asked) ||
 	     !formats_equal(&today.formats, &a->asked.formats)))
-		/* the answer to the last request is useless now; the next request cancels it */
+		/* the answer to the last request is useless now; the next request cancels the
+		 * last one */
 		a->request = 0;
 	if (!a->request && planning->run->plan && planning->run->phase != PHASE_GATHERING &&
 	    planning->run->phase != PHASE_STALLED)

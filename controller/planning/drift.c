@@ -30,9 +30,8 @@
 
 /* ---- constants ----
  *
- * Every tuned number of this file is here. "Chosen" means that no real network or machine was
- * measured to find the number. The comment then says which results half and double of the number
- * give in these simulations, each of which has a fixed seed:
+ * Every tuned number of this file is here. "Chosen" means that simulations, and no real network or
+ * machine, were used to find the number. Each simulation has a fixed seed:
  *
  *     lossy     1,000 transfers, half of them of 0.05 s and half of 0.35 s; the correct answer is
  *               one correction, to the mean
@@ -44,24 +43,35 @@
  *               20 takes three times as long; no correction is needed
  *     machine   eight agents on one core for 200 iterations; their common slowdown, 4, varies by
  *               20% between iterations; no correction is needed after the first
+ *
+ * For each constant, the table shows a smaller value, the chosen value and a larger value. After
+ * the name of each simulation, it shows the number of corrections with each of these values:
+ *
+ *     noticed_ratio    1.125, 1.25, 1.5  lossy 154, 101, 30; varying 40, 15, 2; tasks 369, 246, 193
+ *     clear_ratio      1.5, 2, 3         links 62, 8, 0; tasks 476, 246, 124
+ *     STRIKES          1, 2, 4           lossy 173, 101, 44; tasks 551, 246, 193
+ *     near_share       0.075, 0.15, 0.3  lossy 38, 101, 207
+ *     far_share        0.2, 0.4, 0.8     lossy 84, 101, 89; varying 13, 15, 50
+ *     far_deviations   1.5, 3, 6         varying 54, 15, 13
+ *     deviation_share  0.125, 0.25, 0.5  varying 13, 15, 30
+ *     common_share     0.5, 0.75         links 52, 8
+ *     SOON_TASKS       1, 2, 4           tasks 312, 246, 138
+ *     pace_part        0.125, 0.25, 0.5  machine 19, 74, 135
+ *     pace_step        0.025, 0.05, 0.1  machine 126, 74, 21
  */
 
 /* A measurement counts as different from the plan if its ratio to the planned time is above this
- * ratio, or below the inverse. Chosen: with 1.25 there are 101 corrections in `lossy`, 15 in
- * `varying`, and 246 in `tasks`; with 1.125 there are 154, 40 and 369. With 1.5 there are 30, 2 and
- * 193, but a node that is 1.5 times as slow is corrected only after 23 tasks instead of 8. */
+ * ratio, or below the inverse. Chosen (table above). With 1.5, a node that is 1.5 times as slow is
+ * corrected only after 23 tasks instead of 8. */
 static const double noticed_ratio = 1.25;
 /* If a single node has this ratio of measured to planned time, the difference cannot be noise.
- * Chosen: with 2 there are 8 corrections in `links` and 246 in `tasks`; with 1.5 there are 62 and
- * 476, with 3 none and 124. With each of these values, a node that is four times as slow is found
- * at once. */
+ * Chosen (table above). With 1.5, 2 and 3, a node that is four times as slow is found at once. */
 static const double clear_ratio = 2;
 /* If the ratio of measured to planned time is at least this, the journal has a warning instead of
  * an event. No decision depends on it. */
 static const double warned_ratio = 1.5;
-/* Number of successive measurements that must differ from the plan. Chosen: with 1 there are 173
- * corrections in `lossy` and 551 in `tasks`. With 4 there are 44 and 193, but a node that is 1.5
- * times as slow is found only after 16 tasks in place of 8. */
+/* Number of successive measurements that must differ from the plan. Chosen (table above). With 4, a
+ * node that is 1.5 times as slow is found only after 16 tasks instead of 8. */
 enum { STRIKES = 2 };
 
 /* Differences between measured and planned times below this number of seconds are noise. Chosen: if
@@ -75,8 +85,9 @@ static const double least_s = 0.02;
  * corrections instead of 186; with double, a node that is 1.5 times as slow is found after 117
  * tasks instead of 23. */
 static const double task_least_s = 0.005;
-/* Links with a transfer time below this number of seconds are not compared with their node's other
- * links. least_s would be more than twice their time. */
+/* Links with a transfer time below this number of seconds are not compared with their node's
+ * other links. For such links least_s, above which differences count, is more than twice the
+ * transfer time. */
 static const double link_least_s = 0.01;
 /* On machines that other programs use, the threads of a transfer may wait this many seconds for a
  * processor. Iterations on such machines took 1.5 times the planned time. Chosen: with half, a link
@@ -88,26 +99,23 @@ static const double shared_wait_s = 0.1;
 
 /* Weight of a new transfer time in a link's average if the time is near that average. With a weight
  * of 0.4 for every transfer, links that lose 1% of their packets caused new plans in nearly every
- * iteration. With 0.15 there are 101 corrections in `lossy`, and `slower` takes 16 transfers. Half
- * of this weight gives 38 and 20, and double gives 207 and 6. */
+ * iteration. `slower` takes 16 transfers with 0.15, 20 with half, and 6 with double. */
 static const double near_share = 0.15;
 /* Weight of a new transfer time that is far from the average, which may show that the link has
- * changed. Chosen: with half there are 84 corrections in `lossy` and 13 in `varying`, with double
- * 89 and 50. */
+ * changed. Chosen (table above). */
 static const double far_share = 0.4;
 /* A transfer time is far from the average if it differs by more than this many average deviations.
- * Chosen: with half there are 54 corrections in `varying` instead of 15, with double 13. */
+ * Chosen (table above). */
 static const double far_deviations = 3;
-/* Weight of a transfer time's deviation in the average deviation. Chosen: with half there are 13
- * corrections in `varying`, with double 30. But with half, it takes 131 transfers instead of 27
- * until plans notice that a link is fast again. */
+/* Weight of a transfer time's deviation in the average deviation. Chosen (table above). With half,
+ * plans assume only after 131 transfers instead of 27 that a link is fast again. */
 static const double deviation_share = 0.25;
 /* Initial value of the average deviation, as a share of the first transfer time. Chosen: half and
- * double change nothing in the simulations. */
+ * double of this share do not change the result of any simulation. */
 static const double first_deviation = 0.25;
 /* Weight of each probe in the average transfer time of a link on which no activations are sent.
- * Chosen: if probes take 0.05 s, an average of 0.35 s falls below 0.2 s after 14 probes; with half
- * after 39, with double after 8. */
+ * Chosen: if probes take 0.05 s, an average of 0.35 s falls below 0.2 s after 14 probes. With
+ * half this weight, 39 probes are needed, and with double, 8. */
 static const double fading_share = 0.05;
 
 /* ---- all links of a node ---- */
@@ -119,28 +127,29 @@ enum {
 	LINKS = 2,
 	/* If at least this many links are measured, one report is enough to correct all links.
 	 * Chosen: with 2, two links that vary by 50% cause 31 wrong corrections in 1,000 reports
-	 * instead of none; with 8, links that have become four times as slow are corrected after
+	 * instead of none. With 8, links that have become four times as slow are corrected after
 	 * 2.2 reports instead of 1.1 (means of 50). */
 	MANY_LINKS = 4
 };
-/* Share of a node's measured links that must differ by the common factor. Chosen: with a half there
- * are 52 corrections in `links` instead of 8; with 1, links that have become four times as slow are
- * corrected after 1.7 reports instead of 1.1. */
+/* Share of a node's measured links that must differ by the common factor. Chosen (table above).
+ * With 1, links that have become four times as slow are corrected after 1.7 reports instead of
+ * 1.1. */
 static const double common_share = 0.75;
 
 /* ---- tasks of a node ---- */
 
 enum {
-	/* Least number of ended tasks for which a node is judged after an iteration. Chosen: with 1
-	 * the simulation `tasks` does not change, because it has four tasks in each iteration; with
-	 * 6 it finds no node that is 1.5 times as slow. */
+	/* Least number of ended tasks for which a node is judged after an iteration. Chosen: with
+	 * 1 the simulation `tasks` does not change, because it has four tasks in each iteration;
+	 * with 6 the simulation finds no node that is 1.5 times as slow. */
 	TASKS = 3,
-	/* Number of ended tasks between two judgements of a node during an iteration. Chosen: with
-	 * 1 there are 312 corrections in `tasks` instead of 246. With 4 there are 138, but a node
-	 * that is four times as slow is corrected after four tasks instead of two. */
+	/* Number of ended tasks between two judgements of a node during an iteration. Chosen (table
+	 * above). With 4, a node that is four times as slow is corrected after four tasks instead
+	 * of two. */
 	SOON_TASKS = 2,
-	/* A task may take at most this many microseconds longer than its iteration, according to
-	 * its report. The clocks of the node and of the controller differ by less. */
+	/* If a node reports that a task took more than this many microseconds longer than its
+	 * iteration, the controller shortens the reported time. The clocks of the node and of the
+	 * controller differ by less. */
 	CLOCK_MARGIN_US = 1000000
 };
 /* Share of the live nodes that must have ended tasks before any node is judged during an iteration.
@@ -152,22 +161,21 @@ static const double judged_share = 0.5;
  * The comments below call such processors a machine, even if they are a GPU. */
 
 /* Least number of agents for which a machine is judged. With two agents, the median is the pace of
- * neither agent, so it is unclear whether the machine is the cause. Chosen: with 6, the pace of
- * three agents is never corrected, and has an error of 17% instead of 8%. */
+ * neither agent, so it is unclear whether the machine is the cause. Chosen: with 6, a machine with
+ * three agents is never corrected, and plans assume its pace with an error of 17% instead of 8%. */
 enum { PACE_AGENTS = 3 };
 /* Smallest weight of a newly measured slowdown of a machine. With 0.25 instead of 0.5, and more
  * connections to each peer, iterations of 20 agents on two cores took 1.09 times the predicted time
- * instead of 1.24 times. In `machine` there are 74 corrections with 0.25, and 135 with 0.5. With
- * 0.125 there are 19, but a doubled slowdown is noticed after 24 iterations instead of 7. */
+ * instead of 1.24 times. With 0.125 (table above), plans notice a doubled slowdown after 24
+ * iterations instead of 7. */
 static const double pace_part = 0.25;
-/* Relative changes of a machine's pace below this are ignored. Chosen: with half there are 126
- * corrections in `machine` instead of 74, with double 21. The error of the pace is 7 to 8% with
- * each of these values. */
+/* Relative changes of a machine's pace below this are ignored. Chosen (table above). With each
+ * value in the table, the assumed pace has an error of 7 to 8%. */
 static const double pace_step = 0.05;
 /* Largest number of steps in which a pace is first estimated. The steps end once a step changes the
- * pace by less than guess_step. Each step halves the logarithm of the error, so 8 steps reduce an
- * error by a factor of 100 to less than guess_step. The other steps are needed because the overlap
- * of tasks changes with the pace. */
+ * pace by a factor nearer to 1 than guess_step. Each step halves the logarithm of the error, so 8
+ * steps suffice for a first guess that is 100 times too small. The other steps are needed because
+ * the overlap of tasks changes with the pace. */
 enum { PACE_STEPS = 12 };
 static const double guess_step = 0.025;
 
@@ -182,13 +190,13 @@ enum {
 	 * ignored until its end; but each further plan keeps the planner's thread busy. */
 	ASKED_MOST = 3,
 	/* Shortest time between two requests that small corrections cause. Such a request searches
-	 * for up to REPLAN_REFINE_S. Chosen: half of it doubles the share of time that the planner
-	 * is busy. */
+	 * for up to REPLAN_REFINE_S. Chosen: with half of this time, the planner is busy for twice
+	 * the share of the time. */
 	BETTER_EVERY_US = 15000000,
-	/* Number of iterations of a new plan before small corrections can request another plan. The
-	 * first corrections only show that the plan's links and tasks, once measured, differ from
-	 * the estimates. The lack of this limit was one of three causes of three or four new plans
-	 * in ten iterations on a steady network. */
+	/* During this number of iterations after a plan took effect, small corrections cannot
+	 * request another plan. The first corrections only show that the plan's links and tasks,
+	 * once measured, differ from the estimates. Without this limit, and for two other
+	 * reasons, a steady network caused three or four new plans in ten iterations. */
 	SETTLING = 10,
 	/* Limits on the corrections that a node may cause: CORRECTIONS and two for each link in one
 	 * burst, then CORRECTIONS_A_MINUTE and one for each link in a minute. An honest node in a
@@ -210,7 +218,7 @@ static double ratio_of(const struct member *m)
 	return m->tasks.planned_s > 0 ? m->tasks.took_s / m->tasks.planned_s : 1;
 }
 
-/* The agents of one machine, or of one GPU, and how much slower than planned they are together. */
+/* The agents that share the processors of one machine, or one GPU, and their common slowdown. */
 struct machine_pace {
 	uint32_t agents; /* number of agents that are live or suspect */
 	uint32_t judged; /* number of agents that have ended enough tasks to be judged */
@@ -220,7 +228,7 @@ struct machine_pace {
 	/* Measured delay as a multiple of the planned delay: the median of the agents' links; 1:
 	 * unknown. */
 	double link_ratio;
-	bool shared; /* there are fewer processors than agents, so they share them */
+	bool shared; /* the agents share processors: there are fewer processors than agents */
 };
 
 static struct machine_pace measure_pace(const struct members *members, const struct member *m,
@@ -250,8 +258,8 @@ static struct machine_pace measure_pace(const struct members *members, const str
 	return w;
 }
 
-/* Returns true if the agents of a machine, which share its cores, are all slow. With fewer than
- * PACE_AGENTS agents, the machine may not be the cause, and the answer is false. */
+/* Returns true if the agents that share a machine's cores are slow together. Returns false for
+ * fewer than PACE_AGENTS agents, because the machine may then not be the cause. */
 static bool is_overloaded(const struct machine_pace *w)
 {
 	return w->shared && w->agents >= PACE_AGENTS &&
@@ -294,9 +302,9 @@ static bool claim_correction(struct members *members, struct member *m, uint32_t
 	return false;
 }
 
-/* Returns the seconds in which the hosts at both ends encode and decode an activation. Returns 0
- * with emulated times, and on a shared machine. There these times vary with other programs, as
- * transfers do (link_time_s). */
+/* Returns the seconds in which the hosts at both ends encode and decode an activation. Returns 0 if
+ * times are emulated. Also returns 0 if an end is on a machine that other programs use, because
+ * these programs make the times vary. */
 static double hosts_s(const struct members *members, uint16_t from, uint16_t to)
 {
 	if (members->run->options.cluster.time_scale > 0 ||
@@ -317,9 +325,9 @@ static void correct_delay(struct planning *planning, uint16_t from, uint16_t to,
 	planning->drift.links_corrected = true;
 }
 
-/* Returns the reported transfer time of a link. If an end is on a shared machine, deducts two times
- * that are not the link's fault: the wait for processors, and the additional time of the hosts'
- * work on the message. */
+/* Returns the reported transfer time of a link. If other programs use the machine of an end,
+ * deducts two times that are not the link's fault: the wait for processors, and the additional time
+ * of the hosts' work on the message. */
 static double link_time_s(const struct members *members, const struct msg_link *l, double believed)
 {
 	double took_s = (double)l->measured_delay_s,
@@ -362,9 +370,10 @@ static void fade_transfer(struct link_seen *seen, double probed_s, double latenc
 		seen->transfer_s += (probed_s - seen->transfer_s) * fading_share;
 }
 
-/* Returns the transfer time of an activation on a measured link. This is the average of past
- * transfers or, without transfers, the time that follows from latency and bandwidth. If transfers
- * are slower than the bandwidth predicts, lowers the bandwidth, because sums will be slower too. */
+/* Returns the transfer time of an activation on a measured link. The result is the average of
+ * past transfers or, without transfers, the time that follows from latency and bandwidth. If
+ * transfers are slower than the bandwidth predicts, lowers the bandwidth, because sums will be
+ * slower too. */
 static double measured_transfer_s(const struct members *members, const struct msg_link *l)
 {
 	struct link_seen *seen = link_table_at(members->links, l->from, l->to);
@@ -470,9 +479,10 @@ static void ask_for_next(struct planning *planning)
 	replan(planning, reason);
 }
 
-/* Corrects all links of a node by the ratio that its measured links have in common, because often
- * all links of a node become slow together. Links that the plan avoids are not measured. If only
- * measured links were corrected, new plans would move to unmeasured links that are just as slow. */
+/* Corrects all links of a node by the ratio that its measured links have in common, because the
+ * links of a node often become slow together. Links that the plan avoids are not measured. If
+ * only measured links were corrected, new plans would move to unmeasured links that are just as
+ * slow. */
 void drift_links(struct planning *planning, struct member *m, const struct msg_links *l)
 {
 	size_t n;
@@ -552,8 +562,8 @@ static bool judge_node(struct planning *planning, struct member *m, const struct
 
 /* Corrects the compute times of all agents of a machine by the median of their ratios. Without
  * emulation, agents that share cores wait for one another. The first two measurements count fully,
- * because the first of them is taken with cold connections and caches. A later measurement has the
- * weight that it would have in a mean, because measurements vary. */
+ * because the first of them is taken with cold connections and caches. Measurements vary, so the
+ * third counts by a half, the fourth by a third, and every later one by a quarter (pace_part). */
 static void judge_machine(struct planning *planning, struct member *first,
 			  const struct machine_pace *w)
 {
@@ -587,7 +597,8 @@ static int order_turns(const void *a, const void *b)
 }
 
 /* Returns the factor by which tasks on m's machine take longer because several tasks share a core.
- * It is the number of simultaneous tasks per core, at least 1, averaged over the time of all tasks.
+ * The factor is the number of simultaneous tasks per core, at least 1, as a mean over the running
+ * time of all tasks.
  * turns: scratch space with two entries for each task. */
 static double shared_stretch(const struct members *members, const struct member *m,
 			     const struct simulation *s, struct turn *turns)

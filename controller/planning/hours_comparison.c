@@ -25,7 +25,7 @@ struct hours_comparison {
 	struct cluster *cluster; /* owned */
 	struct model_shape shape;
 	struct hours_request request;
-	struct hours_row rows[RECIPES]; /* if result is 0 */
+	struct hours_row rows[RECIPES]; /* valid if result is 0 */
 	struct error err;
 	int result;
 	int64_t hours;

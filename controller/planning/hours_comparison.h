@@ -16,8 +16,8 @@ struct hours_comparison;
 struct members;
 
 /* Starts a comparison for the connected nodes that are not excluded. hours: at least 1, of real
- * time. -EINVAL: these nodes cannot have the batch or the stages of the run. The caller frees
- * *out. */
+ * time. -EINVAL: some stage has none of these nodes, or the number of data nodes does not divide
+ * the batch. The caller frees *out. */
 int hours_comparison_start(const struct members *members, int64_t hours,
 			   struct hours_comparison **out, struct error *err);
 /* Ends a comparison that is under way. h may be NULL. */

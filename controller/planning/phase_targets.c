@@ -2,9 +2,10 @@
  *
  * While microbatches skip stages, the nodes of these stages have little to do. With --phase-moves
  * the controller therefore requests an allocation of the nodes for each phase
- * (schedule/search/phase_plans.h). It does so once, when the first iteration runs. The search takes
- * seconds, and the run may need a plan meanwhile, so the search has its own thread. The allocations
- * are saved for a resumed run. weights/phase_moves.c moves the nodes. */
+ * (schedule/search/phase_plans.h). The controller makes this request once, when the first
+ * iteration runs. The search takes seconds, and the run may need a plan meanwhile, so the search
+ * has its own thread. The allocations are saved for a resumed run. weights/phase_moves.c moves
+ * the nodes. */
 #include "controller/planning/phase_targets.h"
 
 #include <assert.h>

@@ -27,7 +27,8 @@ struct phase_targets {
 	enum phase_moves_state state;
 	/* Planner that searches for the allocations; NULL if the state is PHASE_MOVES_OFF */
 	struct planner *planner;
-	/* 1 + the newest phase for which the planner found no plan after the exchange; 0: none */
+	/* 1 + the newest phase for which the planner found no plan with the stages after the
+	 * exchange; 0: none */
 	uint32_t without_plan;
 	/* The planner's answer, with the allocations. In a resumed run it has only the saved
 	 * stages. NULL: no allocations are known */
@@ -45,7 +46,7 @@ void phase_targets_apply(struct planning *planning, enum phase_moves_event event
 /* Returns the present phase's plan if it has the stages after the prepared exchange, or NULL.
  * Borrowed. */
 const struct plan *phase_targets_plan(const struct planning *planning);
-/* Returns the stage of the node in that phase; -1: unknown. */
+/* Returns the stage of the node in this phase; -1: unknown. */
 int phase_targets_stage(const struct planning *planning, uint32_t phase, uint32_t node);
 /* Returns true if the plan can be used after the prepared exchange, or now if none is prepared. */
 bool phase_targets_fit(const struct planning *planning, const struct planned *p);

@@ -6,9 +6,9 @@
  * being searched, the planner cancels the search. Answers wait in a list, and an eventfd wakes the
  * loop.
  *
- * The thread of an idle planner (planner_start_idle) must not slow the training, and must still end
- * at once. A thread of the class SCHED_IDLE, or of the lowest nice value, may wait many seconds for
- * a processor, and Linux ends a process only after its last thread has run once more. Therefore
+ * The thread of an idle planner (planner_start_idle) must not slow the training, and must still
+ * end at once. A thread of the class SCHED_IDLE, or of the lowest priority, may wait many seconds
+ * for a processor. Linux ends a process only after its last thread has run once more. Therefore
  * this thread has a moderate nice value, and pauses for most of the time while other threads want
  * its processor. A signal wakes a paused thread. */
 #include "controller/planning/planner.h"
@@ -107,8 +107,8 @@ static void wait_until(struct planner *p, int64_t us)
 	pthread_cond_timedwait(&p->work, &p->lock, &t);
 }
 
-/* Pauses if the thread had to wait for a processor during a quarter of its last burst. used_us: the
- * thread's processor time. */
+/* Pauses if the thread waited too long for a processor: since the last check, more than a quarter
+ * of its processor time. used_us: the thread's processor time so far. */
 static void yield_processor(struct planner *p, int64_t used_us)
 {
 	int64_t burst_us = used_us - p->burst_us, now_us = clock_monotonic_us();
@@ -216,7 +216,8 @@ static bool is_late(const struct planned *a, const struct plan_request *q)
 	return q->budget_s > 0 && a->plan->search.elapsed_s >= q->budget_s;
 }
 
-/* Returns true for the conflict-based searches, which may not end within their budget. */
+/* Returns true for the conflict-based searches, which may use up their budget before they have
+ * paths. */
 static bool takes_time(enum plan_algorithm a)
 {
 	return a == PLAN_CBS || a == PLAN_NO_TC2;
@@ -264,7 +265,7 @@ static void search_baseline(const struct planner *p, const struct planner_job *j
 	}
 }
 
-/* Plans an allocation for each phase. A node that no plan uses gets the stage -1. */
+/* Plans an allocation of the nodes for each phase. A node that no plan uses gets the stage -1. */
 static void plan_phases(const struct planner_job *j, const struct plan_request *search)
 {
 	struct phase_plans_request q = {

@@ -30,8 +30,7 @@ enum planner_kind {
 	PLANNER_PHASES /* an allocation of the nodes for each phase of the skip schedule */
 };
 
-/* Substitutes that a request allows for a baseline that finds no paths of its own within its
- * budget */
+/* The plan that a request accepts if its baseline finds no paths of its own within its budget */
 enum substitute {
 	SUBSTITUTE_ANY, /* a plan with arbitrary legal paths, under the baseline's name */
 	/* A plan with random paths (the algorithm dtfm-skip), for the conflict-based searches */
@@ -54,8 +53,8 @@ struct planned {
 	struct tensor_formats formats; /* tensor formats for which the plan was made */
 	uint64_t epoch;                /* epoch in which the plan takes effect; 0 until then */
 	uint64_t iteration;        /* first iteration that runs by the plan */
-	/* The plan can be used after the exchange with this number (struct exchange); 0: it can be
-	 * used now */
+	/* Number of the exchange after which the plan can be used (struct exchange); 0: the plan
+	 * can be used now */
 	uint32_t exchange;
 	/* Answer to PLANNER_PHASES: the stage of each node in each phase, n_phases x n_nodes; below
 	 * 0: the node has no stage. Owned. NULL: no plan was found, and `infeasible` has the
@@ -96,8 +95,9 @@ struct planner_request {
 };
 
 int planner_start(struct planner **out, struct error *err);
-/* Starts a planner whose thread gives way to other threads. While they want its processor, the
- * thread works for at most a twentieth of the time. Its budgets are seconds of processor time. */
+/* Starts a planner whose thread gives way to other threads. While other threads want its
+ * processor, the planner's thread works for at most a twentieth of the time. The budgets of its
+ * searches are seconds of processor time. */
 int planner_start_idle(struct planner **out, struct error *err);
 /* Cancels all requests and frees the planner. Waits at most 0.3 s for a running search. A search
  * that takes longer frees the planner when it ends. p may be NULL. */

@@ -21,9 +21,10 @@ struct planning {
 	struct members *members;
 	struct planner *planner;
 	struct planned *pending; /* plan that takes effect with the next iteration; NULL: none */
-	/* Number of the newest request for the run; 0: that request is answered */
+	/* Number of the newest request for the run; 0: the newest request is answered */
 	uint64_t wanted_id;
-	/* Number of the request for a plan without the node that died last; 0: it is answered */
+	/* Number of the request for a plan without the node that died last; 0: this request is
+	 * answered */
 	uint64_t recovery_plan;
 	int64_t replanned_us; /* when a change last led to a request */
 	/* After the first answer, the planner will be asked for a better plan */
@@ -33,7 +34,7 @@ struct planning {
 	struct stage_choice *stage_choice; /* the choice of stages that is being made; NULL: none */
 	/* The controller chose the stages and their nodes, so the first plan keeps them. */
 	bool has_chosen_stages;
-	enum spares_kind spares;         /* the spares that the newest request may use */
+	enum spares_kind spares;         /* the spares that a plan for the newest request may use */
 	struct contingency *contingency; /* plans made ahead; NULL: off */
 	struct drift drift;
 	struct preparation preparation;

@@ -6,9 +6,9 @@
  *
  * A message to or from the controller takes half of the node's round trip. START reaches the data
  * nodes at different times, which the simulation gets as release_s of the microbatches. Each node
- * begins its sum after its own last task, because the controller orders the sums together with the
- * start (sums.h). A sum is two exchanges. In each exchange, every one of the r replicas sends
- * slices of 1 / r of the stage's gradient. They are in the format of sums, and travel at
+ * begins its sum after its own last task, because the controller orders the sums together with
+ * the start (sums.h). A sum is two exchanges. In each exchange, every one of the r replicas sends
+ * slices of 1 / r of the stage's gradient. The slices are in the format of sums, and travel at
  * LINK_TABLE_SUM_PART of the link's bandwidth. */
 #include "controller/planning/predict.h"
 
@@ -87,7 +87,7 @@ void predict(struct members *members, struct planned *a)
 	rc = simulate(c ? c : members->run->cluster, a->plan, &s, &err);
 	cluster_free(c);
 	if (rc != 0)
-		return; /* a link has failed, which callers check themselves */
+		return; /* a link has failed; callers check for this themselves */
 	d->iteration_s = s->iteration_s;
 	d->collisions = s->collisions;
 	d->collision_wait_s = s->collision_wait_s;

@@ -12,7 +12,8 @@
 #include "controller/planning/planner.h"
 #include "controller/run/record.h"
 
-/* In a stage with less work than this, times are too short to show its node's speed */
+/* If a stage's factor in cluster.work is below this number, its times are too short to show its
+ * node's speed */
 static const double least_work = 0.1;
 
 bool planned_uses(const struct planned *p, uint16_t node)
@@ -87,9 +88,9 @@ void drift_set_times(struct run *run, const struct member *m)
 		n->loss_s = m->compute.alone_loss_s * m->compute.pace;
 }
 
-/* Computes the times for one unit of work from the times measured when the stage was built. A stage
- * 0 without layers does not show the node's speed: most of its time is the loss, and its passes are
- * too short. */
+/* Computes the times for one unit of work from the times measured when the stage was built. For a
+ * stage 0 without layers, computes them from the time of the loss: the passes of this stage are
+ * too short to show the node's speed. */
 static void time_alone(const struct run *run, struct member_compute *w, double work)
 {
 	w->alone_loss_s = w->loss_s;
@@ -112,8 +113,8 @@ void replan_set_times(struct members *members)
 
 		if (!member_is_replica(m) || m->compute.forward_s <= 0)
 			continue;
-		/* The node was never timed alone, so the times measured when its stage was built
-		 * are used. */
+		/* The node was never timed alone. Therefore uses the times measured when its
+		 * stage was built. */
 		if (m->compute.alone_forward_s <= 0)
 			time_alone(members->run, &m->compute, member_work(members->run, m));
 		drift_set_times(members->run, m);

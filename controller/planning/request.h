@@ -35,9 +35,9 @@ uint64_t replan_send(const struct members *members, struct planner *planner,
 		     const struct planner_request *q);
 /* Returns the seconds for a search: best_s for PLAN_BEST, --budget for a baseline. */
 double replan_budget_s(const struct run *run, double best_s);
-/* Fills in a request for the run's current replicas, marks of failed nodes and path length. Writes
- * the nodes to exclude to `excluded` (MSG_NODES), which q borrows. The caller sets from, budget_s
- * and reason. */
+/* Fills in a request for the run's current replicas, marks of failed nodes and path length.
+ * Writes the nodes to exclude to `excluded` (MSG_NODES), which q borrows. The caller sets the
+ * fields from, budget_s and reason. */
 void replan_request(const struct members *members, struct planner_request *q, bool *excluded);
 /* Sets m's compute times in the cluster to the times measured while m computed alone on its
  * machine, multiplied by m's pace. */

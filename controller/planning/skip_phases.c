@@ -56,8 +56,9 @@ bool skip_phases_planned(const struct run *run)
 	       p->skip_share == (int)run->wanted.skip_share;
 }
 
-/* Sets run->wanted.stack to true if the stages that may be skipped will start from copies of
- * trained stages (--stack), and no committed iteration has visited these stages. */
+/* Sets run->wanted.stack. The field is true if the stages that may be skipped will start from
+ * copies of trained stages (--stack). The field is false once a committed iteration has visited
+ * these stages. */
 static int find_stack(struct run *run, struct error *err)
 {
 	bool visited = false;
@@ -69,8 +70,8 @@ static int find_stack(struct run *run, struct error *err)
 	return rc;
 }
 
-/* Returns the phase of the next iteration. A phase with stages that start from trained stages waits
- * until they can start. */
+/* Returns the phase of the next iteration. If some stages of a phase start from trained stages,
+ * the phase waits until these stages can start. */
 static uint32_t next_phase(const struct run *run)
 {
 	const struct wanted *w = &run->wanted;

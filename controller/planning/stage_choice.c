@@ -78,8 +78,8 @@ static void list_usable(struct stage_choice *c)
 }
 
 /* Plans the given stages with the run's number of skipped stages, because a run keeps this number
- * when its stages change. (A choice keeps the skipped share instead.) If all stages but stage 0 are
- * skipped, microbatches visit stage 0 alone. */
+ * when its stages change. A choice, in contrast, keeps the share of stages that are skipped. If
+ * all stages but stage 0 are skipped, microbatches visit stage 0 alone. */
 static void evaluate(struct stage_choice *c, struct candidate *x)
 {
 	struct candidate_frame f = c->question->frame;

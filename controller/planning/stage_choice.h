@@ -2,7 +2,7 @@
  * text.
  *
  * The choice is made as by `skippipe plan --fleet` (schedule/fleet/choose.h), but for the run's
- * present members. It takes seconds, and the controller's loop must not wait for it. */
+ * present members. A choice takes seconds, and the controller's loop must not wait for it. */
 #ifndef CONTROLLER_PLANNING_STAGE_CHOICE_H
 #define CONTROLLER_PLANNING_STAGE_CHOICE_H
 

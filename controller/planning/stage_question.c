@@ -22,9 +22,9 @@ enum {
 	/* Work of a forward and a backward pass together, as a multiple of a forward pass: a
 	 * backward pass does twice the work */
 	PASSES = 3,
-	/* Number of activations that an agent may hold outside its stage, for each microbatch of an
-	 * iteration. These are outputs and gradients that may have to be sent again, and tensors
-	 * that wait or arrived early */
+	/* Number of activations that an agent may hold outside its stage, for each microbatch of
+	 * an iteration. Such activations are outputs and gradients that may have to be sent
+	 * again, and tensors that wait or arrived early */
 	HELD = 4,
 	/* Largest microbatch that may be chosen, as a multiple of the configured size */
 	LARGER = 8
@@ -228,10 +228,10 @@ int stage_question_new(const struct members *members, int n_microbatches,
 	return 0;
 }
 
-/* Sets the limits of the size by halving or doubling it, as the choice does. Smaller microbatches
- * take longer for each sequence than measured, and by how much is unknown. Therefore smaller sizes
- * are only allowed if the members cannot hold the model otherwise. Larger microbatches take no
- * longer for each sequence. */
+/* Sets the smallest and the largest microbatch that may be chosen, by halving or doubling the
+ * configured size. Smaller microbatches take longer for each sequence than measured, and nobody
+ * knows by how much. Therefore a smaller size is only allowed if the members cannot hold the
+ * model otherwise. Larger microbatches take no longer for each sequence. */
 void stage_question_resize(struct stage_question *q)
 {
 	struct candidate_frame *f = &q->frame;

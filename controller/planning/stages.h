@@ -1,5 +1,5 @@
-/* stages.h - numbers of a run that depend on the stages of its model. They change together if the
- * stages are chosen after the controller has started. */
+/* stages.h - numbers of a run that depend on the stages of its model. These numbers change
+ * together if the stages are chosen after the controller has started. */
 #ifndef CONTROLLER_PLANNING_STAGES_H
 #define CONTROLLER_PLANNING_STAGES_H
 

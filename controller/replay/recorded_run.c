@@ -63,8 +63,8 @@ static int load_saved(struct recorded_run *r, struct recorded_part *p, const cha
 	return 0;
 }
 
-/* Converts bytes_s, the times in which links send an activation, to fp32. If links were measured,
- * the record has these times for the run's first format. */
+/* Converts bytes_s, the time in which each link sends the bytes of an activation, to activations
+ * in fp32. If links were measured, the record has these times for the run's first format. */
 static void restore_bytes(struct cluster *c, const char *recorded)
 {
 	struct link_table *links = link_table_parse(recorded);
@@ -187,7 +187,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Sorts the happenings by time. Rows of one kind keep their order. If clocks disagree, a row may
- * have an earlier time than the row before it. It then gets that row's time. */
+ * have an earlier time than the row before it. The later row then gets the time of the row
+ * before. */
 static void keep_order(struct recorded_run *r)
 {
 	int64_t latest[HAPPENED_HEAL + 1];

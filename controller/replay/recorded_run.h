@@ -1,11 +1,11 @@
 /* recorded_run.h - a recorded run, read from its store and ordered on one timeline.
  *
- * The store's rows have times from two clocks. Tasks carry the controller's monotonic time. Notes,
- * validations and faults carry wall time. Moments carry both times, and so relate the clocks to
- * each other. The timeline is the monotonic clock of the first controller. If a restarted
- * controller has another monotonic clock, because it runs on another machine, its times are shifted
- * by means of the wall clocks. Rows of one kind are in the order of their time, even if their
- * clocks disagree.
+ * The store's rows have times from two clocks. Tasks carry the controller's monotonic time.
+ * Notes, validations and faults carry wall time. Moments carry both times, and so relate the
+ * clocks to each other. The timeline is the monotonic clock of the first controller. A restarted
+ * controller on another machine has another monotonic clock. The wall clocks show by how much its
+ * times must be shifted. Rows of one kind are in the order of their time, even if their clocks
+ * disagree.
  *
  * A recorded run holds the rows that were in the store when it was read. While the run continues,
  * the server reads the recorded run again. */
@@ -83,7 +83,8 @@ struct recorded_device {
 
 struct recorded_checkpoint {
 	enum { CHECKPOINT_COMPLETES, CHECKPOINT_FAILS, CHECKPOINT_IS_NEWEST } event;
-	uint64_t iteration; /* of the complete or newest checkpoint; 0: none */
+	/* iteration of the checkpoint that completed or is the newest; 0: none */
+	uint64_t iteration;
 	struct checkpoint_failure failure;
 };
 
@@ -114,7 +115,7 @@ struct recorded_run {
 	LIST(struct msg_see_iteration) iterations;
 	LIST(struct msg_see_validation) validations;
 	LIST(struct msg_see_note) notes;
-	LIST(struct msg_see_fault) faults; /* faults, each as it was when it was active */
+	LIST(struct msg_see_fault) faults; /* faults, each described as still active */
 	LIST(struct recorded_plan) plans;
 	LIST(struct recorded_node) nodes; /* the changes of all nodes' states */
 	LIST(struct recorded_gpu) gpus;
@@ -122,8 +123,8 @@ struct recorded_run {
 	LIST(struct recorded_phase) phases;
 	LIST(struct recorded_checkpoint) checkpoints;
 	LIST(struct recorded_belief) beliefs;
-	/* For each iteration: how much to add to the times of its tasks to get times on the
-	 * timeline */
+	/* For each iteration: microseconds to add to the times of its tasks, to put the tasks on
+	 * the timeline */
 	int64_t *shifts;
 
 	LIST(struct happening) happenings; /* sorted by time */

@@ -32,7 +32,7 @@ struct reading {
 	int64_t *started;
 	/* Array of n_iterations: time of each commit; INT64_MIN: not recorded */
 	int64_t *committed;
-	/* Array of n_iterations: seconds that all nodes computed; 0: not recorded */
+	/* Array of n_iterations: seconds of computing, summed over all nodes; 0: not recorded */
 	double *busy_s;
 	struct error *err;
 };

@@ -385,10 +385,10 @@ int64_t replay_pace_step(struct replay_pace *p, int64_t real_us)
 
 /* ---- input of the planner ---- */
 
-/* Sets the stages of the cluster's nodes at the cursor. A node that the plan does not use keeps its
- * stage at the cursor, unless this stage is already full. If the plan has more nodes in some stage
- * than the cluster allows, because nodes have moved between two phases, the stages get their sizes
- * after the moves. */
+/* Sets the stages of the cluster's nodes at the cursor. A node that the plan does not use keeps
+ * its stage at the cursor, unless this stage is already full. After moves between two phases, the
+ * plan may have more nodes in a stage than the cluster allows. In that case the cluster's stages
+ * get the sizes after the moves. */
 static void pin_stages(const struct replay *r, struct cluster *c)
 {
 	int stage_of[MSG_NODES], all[MSG_NODES], left[MSG_STAGES];

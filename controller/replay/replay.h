@@ -34,9 +34,9 @@ struct replay_pace {
  * the next step. */
 int64_t replay_pace_step(struct replay_pace *p, int64_t real_us);
 
-/* Callback that sends a message. It may change the message, except for its arrays, which are
- * borrowed. It has to set the message's sequence number, and the sequence number inside
- * MSG_SEE_SYNCED. */
+/* Callback that sends a message. The callback may change the message, except for its arrays,
+ * which are borrowed. The callback has to set the message's sequence number, and the sequence
+ * number inside MSG_SEE_SYNCED. */
 typedef void (*replay_emit)(void *context, struct msg *m);
 
 /* Creates a cursor at the recorded run's beginning. The recorded run is borrowed until replay_free

@@ -316,7 +316,8 @@ static void ask_comparison(struct server *t, struct viewer *v, const struct msg_
 	cluster_free(cluster);
 }
 
-/* The preview of `cut` has its layers after the word, as in "preview 0,7,5". */
+/* Returns true if the text requests a preview. Layers may follow the word, as in "preview
+ * 0,7,5". */
 static bool asks_preview(const char *text)
 {
 	size_t length = strlen("preview");
@@ -457,8 +458,8 @@ static void run_all(struct server *t)
 	}
 }
 
-/* Requests the baseline of the first part that has none. The other parts follow one after another,
- * because a second request would replace the first. */
+/* Requests the baseline of the first part that has none. The next call requests the baseline of
+ * the next part, because the planner drops an unanswered request when another arrives. */
 static void ask_baseline(struct server *t)
 {
 	const struct recorded_run *r = t->recorded;
@@ -498,8 +499,8 @@ static void take_plans(struct server *t)
 	}
 }
 
-/* Opens the store again and reads the record. An open store keeps the description of the run that
- * it read at first, and would not show that the run has changed its stages. */
+/* Opens the store again and reads the record. An open store keeps the description that it read at
+ * first, so it would not show that the run has changed its stages. */
 static int read_again(struct server *t, struct store **store, struct recorded_run **out,
 		      struct error *err)
 {

@@ -65,8 +65,8 @@ struct replay {
 	uint64_t acknowledged_to;
 	LIST(uint64_t) acknowledged;
 
-	/* Run number in the newest snapshot. It stays the same when a change of stages gives the
-	 * record another run number. */
+	/* Run number in the newest snapshot. This number stays the same when a change of stages
+	 * gives the record another run number. */
 	uint64_t showing;
 	double pace;
 	uint64_t dropped;

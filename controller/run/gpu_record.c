@@ -1,4 +1,5 @@
-/* gpu_record.c - writes and reads the figures of a GPU. One table of their names serves both. */
+/* gpu_record.c - writes and reads the figures of a GPU. One table of the figures' names serves
+ * both. */
 #include "controller/run/gpu_record.h"
 
 #include <errno.h>

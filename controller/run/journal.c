@@ -43,7 +43,8 @@ static bool has_line(struct run *run, enum note_kind kind, int node)
 	return true;
 }
 
-/* Returns the length of the UTF-8 character at text; 0: it is a control character, or not UTF-8. */
+/* Returns the length of the UTF-8 character at text; 0: the text begins with a control character,
+ * or is not UTF-8. */
 static size_t character_length(const unsigned char *text)
 {
 	static const uint32_t least[] = { 0x20, 0xa0, 0x800, 0x10000 };
@@ -73,8 +74,8 @@ void journal_make_plain(char *text)
 	}
 }
 
-/* Returns the number of the node at the beginning of the text, as in "n02", and the length of this
- * text. -1: no node is there. */
+/* If the text begins with a node, such as "n02", returns the node's number and sets *length to
+ * the length of this name. Otherwise returns -1. */
 static int node_at(const struct cluster *c, const char *text, size_t *length)
 {
 	char *end;

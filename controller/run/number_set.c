@@ -1,7 +1,7 @@
 /* number_set.c - a set of numbers, as a hash table with open addressing.
  *
- * The controller stores in such a set the reports that it has counted in an iteration, so that a
- * report that arrives twice counts once. At each iteration the controller clears the set, which
+ * Such a set has the reports that the controller has counted in an iteration. A report that
+ * arrives twice therefore counts once. At each iteration the controller clears the set, which
  * keeps its memory. */
 #include "controller/run/number_set.h"
 

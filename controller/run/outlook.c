@@ -11,8 +11,8 @@
 
 enum { POINTS_LEAST = 8 };
 
-/* Range of the relative reduction of the predicted loss by a decay of the learning rate. Two runs
- * had reductions of 0.063 and 0.070. */
+/* A decay of the learning rate reduces the predicted loss by a share between these two numbers.
+ * In two runs the share was 0.063 and 0.070. */
 static const double gain_least = 0.04, gain_most = 0.09;
 
 bool outlook_make(struct outlook *out, const double *at, const double *loss, size_t n, double end)

@@ -73,9 +73,9 @@ int rates_begin(struct run *run, bool trained_before, struct error *err)
 
 /* ---- the rates ---- */
 
-/* Returns the hyperparameters that apply while an order is carried out: a WSD schedule. The rate
- * falls from its value at the order's beginning to the lowest rate of the run's hyperparameters. If
- * these never lower the rate, it falls to a tenth of the peak. */
+/* Returns the hyperparameters for the end that the operator has ordered: a WSD schedule. The rate
+ * falls from its value in iteration f->begin to the lowest rate of the run's hyperparameters. If
+ * these hyperparameters never lower the rate, the rate falls to a tenth of the peak. */
 static struct hyperparameters finish_hyperparameters(const struct run *run,
 						     const struct finish_order *f)
 {
@@ -154,7 +154,8 @@ bool rates_may_finish(const struct run *run, int64_t n, struct outcome *o)
 	return false;
 }
 
-/* Predicts the range of the final losses from the losses since the last phase began. */
+/* Predicts the range of the final losses from the losses since the present phase of the skip
+ * schedule began. */
 static void predict_losses(const struct run *run, struct finish_order *f)
 {
 	const struct curves *c = &run->record.curves;

@@ -37,7 +37,7 @@ int rates_begin(struct run *run, bool trained, struct error *err);
 float rates_of(const struct run *run, uint64_t iteration);
 /* Returns the hyperparameters after the newest commit, which a checkpoint records. */
 struct hyperparameters rates_hyperparameters(const struct run *run);
-/* Returns the run's last iteration; 0: it has none. */
+/* Returns the run's last iteration; 0: the run has no last iteration. */
 uint64_t rates_last(const struct run *run);
 /* Sets the length of a resumed run to the length on its command line. */
 void rates_change_length(struct run *run);

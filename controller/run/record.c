@@ -248,7 +248,7 @@ static char *optimizer_json(const struct hyperparameters *r)
 	return text;
 }
 
-/* These files are only for other tools, because the store holds their contents too. */
+/* Writes files that are only for other tools, because the store holds their contents too. */
 int record_folder(struct run *run, struct error *err)
 {
 	const char *cluster = store_run_of(run->record.store)->cluster;

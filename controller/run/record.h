@@ -64,7 +64,8 @@ void record_disk(struct run *run);
 /* Records a complete checkpoint (failure NULL) or a failed one. */
 void record_checkpoint(struct run *run, uint64_t iteration,
 		       const struct checkpoint_failure *failure);
-/* Records that newer checkpoints are void, and which one is the newest now; 0: none. */
+/* Records that all checkpoints newer than this iteration's are void; 0: all checkpoints are
+ * void. */
 void record_newest_checkpoint(struct run *run, uint64_t iteration);
 /* Records a step of the recovery after a death. "rerun": value is the number of microbatches that
  * are restarted. "planned": value is the microseconds of planning. "started": value is the first
@@ -75,7 +76,7 @@ void record_fault(struct run *run, const struct fault *f);
  * from 0. */
 void record_scripted(struct run *run, uint32_t number, int status, const char *text);
 void record_validation(struct run *run, const struct msg_see_validation *v);
-/* These functions add a row to run->record.curves. They write nothing to the store. */
+/* These functions add a row to run->record.curves, and write nothing to the store. */
 void record_keep(struct run *run, const struct msg_see_iteration *see);
 void record_keep_validation(struct run *run, const struct msg_see_validation *v);
 void record_hash(struct run *run, uint16_t node, uint8_t stage, uint64_t iteration, uint64_t hash);

@@ -21,7 +21,8 @@ struct requests {
 	/* The commit must be checked again, because the last sum may have arrived or may not be
 	 * needed any more */
 	bool look_at_sums;
-	/* Reason why the iteration must restart; NULL: it need not. The text is never freed. */
+	/* Reason why the iteration must restart; NULL: no restart is requested. The text is never
+	 * freed. */
 	const char *restart_reason;
 };
 

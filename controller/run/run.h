@@ -87,11 +87,11 @@ struct run_record {
 
 /* The operator's order to divide the model into other stages (joining/recut.h). */
 struct recut {
-	bool is_ordered;               /* the record has an order that is not carried out */
+	bool is_ordered;               /* the record has an order that is not carried out yet */
 	bool is_done;                  /* this controller divided the model at its start */
 	struct recut_cutting *cutting; /* a thread that cuts the model; NULL: none */
 	bool is_stale;                 /* the order has changed since `cutting` was started */
-	/* why an order was dropped, until the journal says so; "": no order was dropped */
+	/* reason why an order was dropped, until the journal has reported the reason; "": none */
 	char failure[192];
 };
 
@@ -117,8 +117,8 @@ struct wanted {
 struct fault {
 	uint32_t id;
 	enum fault_kind kind;
-	/* The node concerned, and the other end of the link concerned. peer -1: the fault concerns
-	 * all links of the node, or is not a fault of links. */
+	/* node: the affected node. peer: the other end of the affected link; -1: the fault
+	 * affects all links of the node, or no link */
 	int node, peer;
 	float factor;
 	uint32_t ttl_ms;

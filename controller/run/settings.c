@@ -1,8 +1,8 @@
 /* settings.c - the options that a resumed run keeps, and where the record has them.
  *
  * A restarted controller must run with the options of the run, even if its own command line has
- * others. The store has them as JSON in two of its settings: "options" is written once, and
- * "controller" is written again at each change (members/saved_state.c). */
+ * others. The store has these options as JSON in two of its settings: "options" is written once,
+ * and "controller" is written again at each change (members/saved_state.c). */
 #include "controller/run/settings.h"
 
 #include <errno.h>
@@ -98,10 +98,12 @@ char *settings_print(const struct options *p, enum settings_record in, json_t *r
 }
 
 /* Returns true if the recorded value is possible. For the setting "controller" only the type is
- * checked, because the controller itself chose its time scale, which may be any number. */
+ * checked. The controller itself chose the time scale in this setting, which may be any
+ * number. */
 static bool setting_fits(const struct setting *s, const json_t *v, enum settings_record in)
 {
-	/* Earlier versions recorded no least number of agents. settings_take reads it as 0. */
+	/* Earlier versions recorded no least number of agents. settings_take reads the missing
+	 * number as 0. */
 	if (!v && s->at == offsetof(struct options, cluster.least_agents))
 		return true;
 	if (s->kind == FLAG)

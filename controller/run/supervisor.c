@@ -1,7 +1,8 @@
 /* supervisor.c - sends orders to the supervisor of an embedded cluster.
  *
  * The supervisor started this controller and its agents. Only the supervisor can start, kill and
- * wake an agent's process. It restarts a controller that died, unless the run is over. */
+ * wake an agent's process. The supervisor also restarts a controller that died, unless the run is
+ * over. */
 #include "controller/run/supervisor.h"
 
 #include <unistd.h>

@@ -112,7 +112,7 @@ FIXTURE_TEST(an_agent_that_floods_is_barred)
 	visitor_free(&operator);
 }
 
-/* An agent's process. It answers pings with its next heartbeat. */
+/* An agent's process, which answers pings with its next heartbeat. */
 struct process {
 	struct visitor v;
 	uint64_t number; /* the process's incarnation number */

@@ -129,8 +129,8 @@ FIXTURE_TEST(a_node_that_differs_twice_is_excluded)
 	assert_int_equal(c->members.list[3].state, MEMBER_FAILED);
 }
 
-/* The controller cannot tell which of the two hashes is right. It removes either node, because the
- * stage's replicas then at least agree. */
+/* The controller cannot tell which of the two hashes is right. The controller removes one of the
+ * two nodes, because the remaining replica cannot differ from another. */
 FIXTURE_TEST(one_of_two_differing_replicas_is_removed)
 {
 	struct controller *c = committed(state);
@@ -182,8 +182,8 @@ FIXTURE_TEST(a_copy_that_differs_is_dropped)
 	}
 }
 
-/* A restarted controller receives the copy's hash before it knows any replica of the stage. It
- * compares the copy later, when a replica is live. */
+/* A restarted controller receives the copy's hash before it knows any replica of the stage. The
+ * controller compares the copy later, when a replica is live. */
 FIXTURE_TEST(a_copy_reported_to_a_new_controller_is_compared)
 {
 	struct controller *c = committed(state);
@@ -629,8 +629,9 @@ FIXTURE_TEST(a_checkpoint_that_nobody_can_write_fails)
 	assert_int_equal(f->iteration, 0);
 }
 
-/* A run that returned to an older checkpoint reaches the same iteration again. If that checkpoint
- * fails too, its cause is reported, not the cause of the first failure. */
+/* A run that returned to an older checkpoint reaches the same iteration again, and saves it
+ * again. If this second attempt to save fails, too, its own cause is reported, and not the cause
+ * of the first failure. */
 FIXTURE_TEST(a_second_failure_of_an_iteration_has_its_own_cause)
 {
 	struct controller *c = committed(state);

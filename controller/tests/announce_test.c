@@ -43,9 +43,9 @@ static void receive_sums(const char *sum_wire, float *sums_s)
 	world_free(w);
 }
 
-/* An agent multiplies every received transfer time by the ratio of its format's size to the size of
- * fp32. This would also shorten the latency, which does not depend on the format. The controller
- * therefore divides latencies by this ratio before it sends them. */
+/* An agent multiplies every received transfer time by the ratio of its format's size to the size
+ * of fp32. This multiplication would also shorten the latency, which does not depend on the
+ * format. The controller therefore divides latencies by this ratio before it sends them. */
 TEST(agents_receive_the_times_of_gradients_in_fp32)
 {
 	float fp32_s[PLAYERS], q6_s[PLAYERS];
@@ -171,7 +171,7 @@ TEST(consoles_see_the_measured_links)
 				assert_true(w->links[i][k].spread_s > 0);
 				assert_true(w->links[i][k].bandwidth_bytes_per_s > 0);
 			}
-	/* A later report covers only the last second. It must not erase earlier measurements. */
+	/* A later report covers only the last second, and must not erase earlier measurements. */
 	tell_link(&w->players[1], 2, 0.0001f, 0.004f);
 	WORLD_UNTIL(w, w->links[1][2].measured_delay_s > 0);
 	tell_link(&w->players[1], 2, 0.0003f, 0);

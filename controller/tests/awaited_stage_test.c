@@ -12,8 +12,9 @@
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* The run waits for a stage that has lost its last replica. Meanwhile data nodes report the end of
- * tasks. They do not repeat these reports, so the controller must have counted them. */
+/* The run waits for a stage that has lost its last replica. Meanwhile data nodes report the end
+ * of tasks. The data nodes do not repeat these reports, so the controller must have counted the
+ * reports. */
 FIXTURE_TEST(tasks_that_ended_while_a_stage_was_awaited_are_summed)
 {
 	struct controller *c = *state;

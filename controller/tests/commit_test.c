@@ -43,7 +43,7 @@ FIXTURE_TEST(the_numbers_follow_from_the_tasks)
 }
 
 /* Makes the data node of the microbatch report the end of a first forward pass. named: the
- * microbatch in this report. */
+ * microbatch that the report names. */
 static void report_first_pass(struct controller *c, uint32_t microbatch, uint32_t named,
 			      uint32_t attempt)
 {

@@ -133,9 +133,8 @@ FIXTURE_TEST(a_change_makes_the_plans_made_ahead_obsolete)
 	wait_for(c, 4);
 	c->members.list[5].state = MEMBER_DEAD;
 	assert_true(contingency_lost_s(&c->planning, &c->members.list[4]) == 0);
-	/* The plan in force still uses the dead node 5. Until a plan without node 5 is in force, no
-	 * cost is shown for the loss of node 4, even if the planner has time to plan for this
-	 * loss */
+	/* The plan in force still uses the dead node 5. Consoles therefore see no cost for the
+	 * loss of node 4 until a plan without node 5 is in force */
 	for (int i = 0; i < 200; i++) {
 		contingency_turn(&c->planning);
 		nanosleep(&(struct timespec){ 0, 1000000 }, NULL);

@@ -116,8 +116,8 @@ static int copy_is_dropped_after(struct controller *c)
 	return n;
 }
 
-/* The sum of 400,000 bytes takes 20 s on a link of 20,000 bytes/s. The copy has 62 s: 2 s, as
- * without a known link, and three times the 20 s. */
+/* The sum of 400,000 bytes takes 20 s on a link of 20,000 bytes/s. The controller waits 62 s for
+ * the copy: 2 s, as without a known link, and three times 20 s. */
 FIXTURE_TEST(a_copy_over_a_slow_link_has_more_time)
 {
 	struct controller *c = down_to_one(state);
@@ -174,8 +174,9 @@ FIXTURE_TEST(the_slower_of_two_copies_is_dropped_at_once)
 	assert_int_not_equal(c->members.list[1].copy.state, COPY_DROPPED);
 }
 
-/* If a stage has two replicas, its copy is not needed. It is kept until the next commit, because
- * one replica may have died without being noticed. In that case the copy is used again. */
+/* If a stage has two replicas, its copy is not needed. The copy is kept until the next commit,
+ * because one replica may have died without being noticed. If a replica has died, the copy is
+ * used again. */
 FIXTURE_TEST(an_unneeded_copy_lasts_until_the_next_commit)
 {
 	struct controller *c = down_to_one(state);

@@ -102,8 +102,9 @@ static const struct {
 	{ "unknown", UNKNOWN, 0, REAL, true, false, 0.1, 1.3, 4, 2, true, false, AFTER },
 	{ "unknown, all far off", UNKNOWN, 0, REAL, true, true, 0.1, 4, 4, 1, false, false, NEVER },
 	{ "unknown, far off", UNKNOWN, 0, REAL, true, false, 0.1, 4, 2, 1, true, false, WITHIN },
-	/* Agents that share cores are compared with one another. If their times are not emulated,
-	 * differences below 20 ms are noise, and for other agents those below 5 ms. */
+	/* Agents that share cores are compared with one another. Without emulation, differences
+	 * of their times below 20 ms are noise. For other agents, differences below 5 ms are
+	 * noise. */
 	{ "shared", SHARED, 6, REAL, true, false, 0.1, 1.3, 4, 2, true, false, AFTER },
 	{ "shared, once", SHARED, 6, REAL, true, false, 0.1, 1.3, 4, 1, false, false, NEVER },
 	{ "shared, 15 ms", SHARED, 6, REAL, true, false, 0.03, 1.5, 4, 4, false, false, NEVER },

@@ -99,8 +99,8 @@ TEST(few_reports_must_be_repeated)
 	unmake(c);
 }
 
-/* Plans add the time in which the hosts at both ends encode and decode a tensor. They do not in an
- * emulated run, or if the reported time is impossible. */
+/* Plans add the time in which the hosts at both ends encode and decode a tensor. Plans do not add
+ * this time in an emulated run, or if the reported time is impossible. */
 TEST(hosts_take_their_part_of_a_transfer)
 {
 	const double takes[] = { 1, 1 };
@@ -293,8 +293,8 @@ static void a_task(struct controller *c, uint16_t node, double took_s)
 	drift_task(&c->planning, m, &e, c->iteration.progress.started_us);
 }
 
-/* One node is slower than all others. Once the controller knows during the iteration that the
- * others are fast, it corrects this node, and does not wait for the iteration's end. */
+/* One node is slower than all others. The controller corrects this node as soon as it knows that
+ * the other nodes are fast, and does not wait for the iteration's end. */
 TEST(a_node_slower_than_all_others_is_corrected_at_once)
 {
 	struct controller *c = made();

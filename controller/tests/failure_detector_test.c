@@ -282,8 +282,8 @@ TEST(an_hour_of_losses_kills_nobody)
 	world_free(w);
 }
 
-/* A heartbeat arrives after a newer one. It still proves that the node lives, but the controller
- * ignores its outdated contents. */
+/* A heartbeat arrives after a newer one. The late heartbeat still proves that the node lives, but
+ * the controller ignores its outdated contents. */
 TEST(the_contents_of_an_overtaken_heartbeat_are_ignored)
 {
 	struct world *w = world_new();
@@ -424,7 +424,8 @@ TEST(a_vanished_machine_is_detected_in_time)
 }
 
 /* All agents of a vanished machine are dropped at the same moment, so that none of them receives
- * the work of another. This does not depend on which of their last packets were lost. */
+ * the work of another. The result does not depend on which of the agents' last packets were
+ * lost. */
 TEST(all_agents_of_a_vanished_machine_are_dropped)
 {
 	for (uint64_t seed = 0; seed < 20; seed++) {

@@ -154,8 +154,8 @@ EXCLUDED(a_node_reports_another_slice, OTHER_SLICE, 0, "has another sum than its
 EXCLUDED(a_node_sums_among_other_nodes, OTHER_LENGTH, 0,
 	 "summed over another number of replicas than ordered")
 
-/* All other nodes report the faulty node. The limits on reports must allow this. The other nodes
- * then forget the faulty node's key. */
+/* All other nodes report the faulty node, and the limits on reports must allow this. The
+ * controller then makes the other nodes forget the faulty node's key. */
 FIXTURE_TEST(a_node_sends_impossible_numbers_to_all)
 {
 	struct world *w = *state;

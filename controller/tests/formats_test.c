@@ -55,8 +55,8 @@ static void is_near(double a, double b)
 	assert_true(a > b - 1e-9 && a < b + 1e-9);
 }
 
-/* Transfers showed that a link is three times as slow as described. It stays three times as slow in
- * another format. A missing link stays missing. */
+/* Transfers showed that a link is three times as slow as described. The link stays three times as
+ * slow in another format. A missing link stays missing. */
 TEST(described_links_change_by_their_bytes)
 {
 	const double bytes = 8 * tensor_format_activation_share(FORMAT_Q6);
@@ -159,9 +159,9 @@ static void commands(struct controller *c, enum command_verb verb, int64_t value
 	assert_int_equal(c->run.wanted.formats.sum_wire, sum_wire);
 }
 
-/* The operator may undo changes of formats in any order, but each change once. Undoing a change of
- * the activations' format does not change the format of sums, and the reverse. It requests a
- * plan. */
+/* The operator may undo changes of formats in any order, but each change once. Undoing a change
+ * of the activations' format does not change the format of sums, and the reverse. Undoing a
+ * change requests a plan. */
 TEST_WITH(a_change_of_format_is_undone, under_way_begin, under_way_end)
 {
 	struct controller *c = *state;

@@ -173,8 +173,8 @@ FIXTURE_TEST(figures_are_recorded_at_most_every_ten_seconds)
 	assert_int_equal(r.n, 0);
 }
 
-/* At a commit, the controller writes the figures to the record and to the events. It omits nodes
- * without figures. */
+/* At a commit, the controller writes the figures to the record and to the events. Nodes without
+ * figures are omitted. */
 FIXTURE_TEST(figures_are_recorded_with_a_commit)
 {
 	struct controller *c = on_gpus(state);

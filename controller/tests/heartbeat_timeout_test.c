@@ -17,9 +17,9 @@ TEST(punctual_agents_get_the_limit)
 	assert_int_equal(timeout_allowed(longest, longest, LIMIT, 0), LIMIT);
 }
 
-/* The allowed silence includes three round trips. It begins when the last heartbeat arrives, at
- * most one round trip after the death. A death is therefore found within half a second and four
- * round trips. */
+/* The allowed silence includes three round trips. The silence begins when the last heartbeat
+ * arrives, at most one round trip after the death. A death is therefore found within half a
+ * second and four round trips. */
 TEST(three_round_trips_are_added)
 {
 	assert_int_equal(timeout_allowed(100000, 100000, LIMIT, FAR), LIMIT + 3 * FAR);

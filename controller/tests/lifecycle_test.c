@@ -8,9 +8,9 @@
 #include "controller/tests/under_way.h"
 #include "controller/trust/exclude.h"
 
-/* The state after each event, for every state before it. The letter of a state is its entry in
- * `letters`; '=': no change; '.': a pair that must not occur. The table was written independently
- * of that in lifecycle.c. */
+/* For each event, the state after the event for every state before it. A letter stands for the
+ * state that has it in `letters`; '=': no change; '.': a pair that must not occur. The table was
+ * written independently of the table in lifecycle.c. */
 static const struct {
 	enum member_event event;
 	const char *next;
@@ -88,8 +88,8 @@ FIXTURE_TEST(a_lost_node_is_reported)
 }
 
 /* Consoles see the same value for a member that fetches its stage and for a member that has its
- * stage. Between these states since_us must not change, because the links of the member are judged
- * from that time on. */
+ * stage. A change from one of these states to the other must not change since_us, because the
+ * links of the member are judged from that time on. */
 FIXTURE_TEST(only_a_shown_value_is_a_change)
 {
 	struct controller *c = *state;
@@ -135,7 +135,7 @@ FIXTURE_TEST(a_drain_ends_with_the_process)
 		}
 }
 
-/* A draining node is excluded because of bad data. It stays excluded after its process has
+/* A draining node is excluded because of bad data. The node stays excluded after its process has
  * ended. */
 FIXTURE_TEST(an_excluded_node_that_drains_stays_excluded)
 {

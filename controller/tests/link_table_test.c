@@ -63,8 +63,8 @@ TEST(a_node_is_isolated_if_all_links_that_were_tried_fail)
 	link_table_free(t);
 }
 
-/* In the execution model, a sum over r replicas takes 2 (r - 1) / r times sync_pair_s. Here r is 3.
- * This must equal the time in which a slice of the gradient is exchanged twice. */
+/* In the execution model, a sum over r replicas takes 2 (r - 1) / r times sync_pair_s. Here r is
+ * 3. The result must equal the time in which a slice of the gradient is exchanged twice. */
 TEST(a_sum_is_two_exchanges)
 {
 	struct link_table *t = made();
@@ -96,8 +96,9 @@ TEST(the_bytes_of_a_link_take_the_rest_of_its_delay)
 	link_table_free(t);
 }
 
-/* Nodes 0, 1 and 2 are in one place, and nodes 3, 4 and 5 in another. Only the link from node 0 to
- * node 3 was measured between the places. The other links between them are estimated from it. */
+/* Nodes 0, 1 and 2 are in one place, and nodes 3, 4 and 5 in another. Only the link from node 0
+ * to node 3 was measured between the places. The other links between the two places are estimated
+ * from this link. */
 TEST(unmeasured_links_are_like_others_between_their_places)
 {
 	struct link_table *t = made();

@@ -151,8 +151,8 @@ TEST(a_node_that_joined_late_gets_a_place)
 }
 
 /* No agent can connect to the node's port, so the node gets no stage. Once the port is open, the
- * agents report the round trips of their new connections, the links are measured again, and the
- * node gets a stage. */
+ * agents report the round trips of their new connections. The links are then measured again, and
+ * the node gets a stage. */
 TEST(a_node_that_nobody_reaches_waits)
 {
 	struct controller *c = made_for_late_node();
@@ -354,8 +354,8 @@ TEST(a_link_returns_later_each_time)
 	bare_free(c);
 }
 
-/* The controller itself cannot hear the node, so the node does not count as cut off. It may be
- * dead, which the failure detector decides. */
+/* The controller itself cannot hear the node, so the node does not count as cut off. The failure
+ * detector decides whether the node is dead. */
 TEST(a_silent_node_is_not_cut_off)
 {
 	struct controller *c = made();
@@ -370,8 +370,8 @@ TEST(a_silent_node_is_not_cut_off)
 	bare_free(c);
 }
 
-/* A link counts as cut only if nothing moved on it for three times the expected time, and also for
- * longer than heartbeats may be late. */
+/* A link counts as cut only if nothing moved on it for long enough. Long enough is more than
+ * three times the expected time, and more than heartbeats may be late. */
 TEST(a_recently_used_link_is_not_cut)
 {
 	struct msg_stuck s = { .to = 3, .ms = 449, .expected_ms = 100 };
@@ -412,8 +412,9 @@ TEST(waiting_for_an_absent_node_is_no_cut)
 	bare_free(c);
 }
 
-/* Two replicas need the link between them for the sum, so the controller removes one of them. It
- * removes the node that reports the link, so that a false report harms only its sender. */
+/* Two replicas need the link between them for the sum, so the controller removes one of these
+ * replicas. The one that reports the link is removed, so that a false report harms only its
+ * sender. */
 TEST(one_of_two_separated_replicas_is_removed)
 {
 	struct controller *c = made();
@@ -695,8 +696,8 @@ TEST(short_iterations_do_not_wait)
 	c->planning.pending = NULL;
 	iteration_s = c->run.plan->plan->predicted.iteration_s;
 	replan(&c->planning, "a node was lost");
-	/* The search takes 0.06 s. The run waits for it if this is less than 1/20 of an iteration:
-	 * of 1.21 s, but not of 1.19 s. */
+	/* The search takes 0.06 s. The run waits for the search only if this is less than 1/20 of
+	 * an iteration. An iteration of 1.21 s is long enough, and one of 1.19 s is not. */
 	c->run.unit_s = 1.21 / iteration_s;
 	assert_true(replan_awaited(&c->planning));
 	c->run.unit_s = 1.19 / iteration_s;

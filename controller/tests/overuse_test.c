@@ -47,8 +47,9 @@ TEST(a_number_is_added_once)
 	number_set_fini(&o);
 }
 
-/* The journal limits the number of lines about one node, and counts the omitted lines. It does not
- * matter which part of the controller writes them. Lines about other nodes stay complete. */
+/* The journal limits the number of lines about one node, and counts the omitted lines. The limit
+ * holds for all parts of the controller that write such lines. Lines about other nodes stay
+ * complete. */
 TEST(a_node_cannot_fill_the_journal)
 {
 	struct controller *c = controller_new();
@@ -204,8 +205,8 @@ static int count_mine(void *context, const struct store_task *t)
 	return 0;
 }
 
-/* The controller ignores repeated events, and events of tasks that it did not assign to the sender.
- * It neither stores nor records them. */
+/* The controller ignores repeated events, and events of tasks that it did not assign to the
+ * sender. The controller neither stores nor records such events. */
 TEST(endless_events_are_limited)
 {
 	const char *options[] = { "--eval-every", "0", NULL };

@@ -5,9 +5,9 @@
 #include "base/tests/test.h"
 #include "controller/planning/phase_moves_state.h"
 
-/* The state after each event, for every state before it. The letter of a state is its entry in
- * `letters`; '.': a pair that must not occur. The table was written independently of that in
- * phase_moves_state.c. */
+/* For each event, the state after the event for every state before it. A letter stands for the
+ * state that has it in `letters`; '.': a pair that must not occur. The table was written
+ * independently of the table in phase_moves_state.c. */
 static const char letters[] = "-URFIP";
 static const char *const expected[PHASE_MOVES_EVENTS] = {
 	/* columns: the states before the event, -URFIP */

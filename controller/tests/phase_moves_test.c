@@ -143,7 +143,7 @@ FIXTURE_TEST(nodes_move_at_once_when_their_plan_is_ready)
 }
 
 /* During a phase, nodes with complete copies wait at most five iterations for nodes that still
- * fetch. When a phase begins, they do not wait. */
+ * fetch. At the beginning of a phase, no node waits. */
 FIXTURE_TEST(nodes_that_are_ready_do_not_wait_for_ever)
 {
 	struct controller *c = *state;

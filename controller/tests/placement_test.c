@@ -73,13 +73,14 @@ TEST(places_of_the_first_plan_are_near)
 	struct member *m = &c->members.list[5];
 
 	c->run.cluster->sync_pair_s[5 * NODES + 3] = 15;
-	/* The limit is 15 s: the mean of an iteration, 20 s, and of the slowest exchange between
-	 * two nodes to which the first plan gives the same stage, 10 s */
+	/* The limit is 15 s. It is the mean of two times: an iteration takes 20 s, and the
+	 * slowest exchange between two nodes that the first plan puts into one stage takes 10
+	 * s */
 	assert_true(placement_near(&c->members, m, 1));
 	c->run.cluster->sync_pair_s[5 * NODES + 3] = 16;
 	assert_false(placement_near(&c->members, m, 1));
 	/* The limit does not depend on the predicted time of sums. If nodes 0 and 1, which the
-	 * first plan gives the same stage, are 16 s apart, the limit becomes 18 s */
+	 * first plan puts into one stage, are 16 s apart, the limit becomes 18 s */
 	c->run.plan->plan->predicted.sync_s = 1000;
 	assert_false(placement_near(&c->members, m, 1));
 	c->run.cluster->sync_pair_s[0 * NODES + 1] = 16;

@@ -132,7 +132,8 @@ TEST(the_newest_request_is_answered_and_stopping_cancels)
 	planned_free(a);
 	q.budget_s = 600;
 	planner_ask(p, c, &q);
-	/* This must return long before the ten minutes of the search's budget have passed */
+	/* planner_stop must return long before the ten minutes of the search's budget have
+	 * passed */
 	planner_stop(p);
 	cluster_free(c);
 }
@@ -223,8 +224,8 @@ static int count_swaps(const struct plan *p)
 }
 
 /* Node s is the only node of stage s, and links are short only in the order of stages 0, 2, 1, 3.
- * Half of the microbatches visit all stages. They visit stage 2 before stage 1, unless this is
- * forbidden. */
+ * Half of the microbatches visit all stages, and visit stage 2 before stage 1 unless this order
+ * is forbidden. */
 TEST(paths_swap_stages_unless_that_is_forbidden)
 {
 	static const int near[] = { 0, 2, 1, 3 };
@@ -404,7 +405,8 @@ static void make_busy(cpu_set_t *was, pid_t children[BUSY])
 	}
 }
 
-/* The planner's thread gets almost no processor time. It must not delay the end of the program. */
+/* The planner's thread gets almost no processor time, and still must not delay the end of the
+ * program. */
 TEST(an_idle_planner_on_a_busy_processor_stops_soon)
 {
 	struct cluster *c = make_unplaced();

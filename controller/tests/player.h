@@ -29,7 +29,8 @@ enum player_fault {
 	OTHER_SQUARES,
 	OTHER_SLICE, /* reports sums as if a bit in another node's slice had flipped */
 	OTHER_LENGTH,
-	/* sends absurd tensors to all other nodes, and these report them in every iteration */
+	/* sends absurd tensors to all other nodes, which report these tensors in every
+	 * iteration */
 	SENDS_ABSURD,
 	HOLDS_A_SUM_UP, /* withholds its part of the sum, so that the other replicas wait */
 	REPORTS_NO_SUM, /* does not report its sum, although all other replicas have theirs */

@@ -1,11 +1,12 @@
 /* protocol.h - for tests: a model of an iteration's protocol, from COMPUTING to the next START.
  *
  * A state consists of the controller's beliefs about every node, and of the true state of every
- * node. A step is one event: a gradient is counted, reported or summed, a sum is reported, a commit
- * is applied. A node dies, is believed dead though it lives, or returns. A standby copy is
- * complete, or a sum is wrong. The controller can die at any moment, even in the middle of an
- * announcement, and another controller then replaces it. The controller's steps are those of
- * iteration.c, reroute.c, commit.c, recover.c and startup.c, under the same names.
+ * node. A step is one event. For example, a node counts, reports or sums a gradient, reports a
+ * sum, or applies a commit. In other steps a node dies, returns, or is believed dead although it
+ * lives, a standby copy becomes complete, or a sum is wrong. The controller can die at any
+ * moment, even in the middle of an announcement, and another controller then replaces it. The
+ * controller's steps are those of iteration.c, reroute.c, commit.c, recover.c and startup.c,
+ * under the same names.
  *
  * The model omits everything that does not affect which node counted which gradient. It has no
  * forward passes and no loss: the input of a gradient is present or not. It has no slots, reroutes
@@ -183,8 +184,8 @@ struct p_node {
 struct p_state {
 	struct p_node nodes[P_NODES];
 	uint8_t phase;
-	/* Sets of microbatches. home: their last backward pass was reported. changed: they were
-	 * rerouted */
+	/* Sets of microbatches. home: microbatches whose last backward pass was reported.
+	 * changed: microbatches that were rerouted */
 	uint8_t home, changed;
 	/* Microbatches that started over. Earlier reports about them must not mark them as home */
 	uint8_t over;

@@ -206,7 +206,8 @@ void p_hear_route(struct p_node *x, int m)
 	x->mine = (uint8_t)((x->mine & ~(1 << m)) | (x->on & 1 << m));
 }
 
-/* Announces the new routes of the microbatches in `changed`. over: those that start over. */
+/* Announces the new routes of the microbatches in `changed`. over: the microbatches that start
+ * over. */
 static void reroute_announce(struct p_run *r, uint8_t changed, uint8_t over)
 {
 	const struct p_state before = r->s;
@@ -237,8 +238,8 @@ static void reroute_announce(struct p_run *r, uint8_t changed, uint8_t over)
 		p_crash(r);
 }
 
-/* Returns true if slots could wait in a circle. This depends on the forward pass of the new data
- * node, which the model does not have, so both cases are tried. */
+/* Returns true if slots could wait in a circle. In the controller this depends on forward passes,
+ * which the model does not have. Therefore both cases are tried. */
 static bool starts_over(struct p_run *r, int m)
 {
 	bool owes = false;

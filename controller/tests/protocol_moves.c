@@ -139,8 +139,8 @@ static bool is_possible(struct p_run *r)
 	return true;
 }
 
-/* Drops an exchange that has become impossible. During the sums, the controller does not check
- * this. */
+/* Drops an exchange that has become impossible. The controller checks this at any time except
+ * during the sums. */
 void p_moves_turn(struct p_run *r)
 {
 	bool looks = r->s.phase == P_COMPUTING || r->s.phase == P_COMMITTED;

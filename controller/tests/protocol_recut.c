@@ -87,8 +87,9 @@ static bool deal(struct p_run *r)
 	return true;
 }
 
-/* The controller ends, begins again, cuts the saved files and records the new stages. It may die
- * between the record and the move of the files to their folder. */
+/* The controller ends, begins again, cuts the saved files and records the new stages. The
+ * controller may die after it has written the record and before it moves the files to their
+ * folder. */
 void p_recut_cut(struct p_run *r)
 {
 	bool dies;

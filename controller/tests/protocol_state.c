@@ -67,8 +67,8 @@ static bool sends_to(const struct p_node *from, const struct p_node *to, int m)
 	       from->view[m] == to->view[m];
 }
 
-/* Returns true if the input of x's gradient is available. This is the gradient of the next hop or,
- * for the last stage, the whole forward pass. */
+/* Returns true if the input of x's gradient is available. The input is the gradient of the next
+ * hop. For the last stage, the input is the whole forward pass. */
 bool p_has_input(const struct protocol *p, const struct p_state *s, const struct p_node *x, int m)
 {
 	uint8_t after = (uint8_t)(p->path[m] >> x->stage >> 1);

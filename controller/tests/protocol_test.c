@@ -229,7 +229,7 @@ static void is_found(const struct protocol *p, const char *wrong)
 		fail_msg("\"%s\" instead of \"%s\"", e.wrong ? e.wrong : "nothing", wrong);
 }
 
-/* Returns a small cluster in which only these faults happen. */
+/* Returns a small cluster. The numbers say how often each kind of fault may happen in it. */
 static struct protocol small(uint8_t absent, int deaths, int wrongs, int takeovers)
 {
 	struct protocol p = protocol_of(2, 2);
@@ -242,8 +242,8 @@ static struct protocol small(uint8_t absent, int deaths, int wrongs, int takeove
 	return p;
 }
 
-/* Switches off two rules, the reruns and the sums after a stall. The violation is found only
- * without both. */
+/* Switches off two rules, the reruns and the sums after a stall. The violation is found only if
+ * both rules are off. */
 static struct protocol without_reruns(int deaths, int wrongs, bool audits_hops)
 {
 	struct protocol p = small(0, deaths, wrongs, 0);

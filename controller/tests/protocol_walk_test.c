@@ -75,9 +75,9 @@ static bool is_lost(const struct p_state *s)
 	       (p_count_replicas(s, TWO, 0) == 0 || p_count_replicas(s, TWO, 1) == 0);
 }
 
-/* Returns true if the walk may take this step. It must not combine several turns of the controller
- * or need the planner. In these walks the controller does not die within a step or after the
- * commit, and hashes of wrong weights are not compared. */
+/* Returns true if the walk may take this step. A step must not combine several turns of the
+ * controller or need the planner. In these walks the controller does not die within a step or
+ * after the commit, and hashes of wrong weights are not compared. */
 static bool is_walked(const struct walk *w, const struct p_step *step, const struct p_state *next)
 {
 	bool ends = w->s.phase == P_COMMITTED && (step->event == P_CRASH || any_wrong(&w->s));
@@ -187,9 +187,9 @@ static int member_state_of(const struct p_node *x)
 	return x->standing == P_JOINER && x->applied ? MEMBER_READY : -1;
 }
 
-/* Returns the first difference after a commit; NULL: none. A node needs its copy until it has
- * applied the commit. If the second stage starts from the first stage, copies of the second stage
- * are void. */
+/* Returns the first difference between the controller and the model after a commit; NULL: none. A
+ * node needs its copy until it has applied the commit. If the second stage starts from the first
+ * stage, copies of the second stage are void. */
 static const char *committed_differs(const struct p_state *s, const struct p_node *x,
 				     const struct member *m)
 {

@@ -299,8 +299,8 @@ TEST_WITH(files_of_an_earlier_order_are_dropped, under_way_begin, under_way_end)
 	assert_false(recut->is_ordered);
 }
 
-/* The operator has ordered other stages. Then the run is resumed with a command line that gives the
- * present stages. This takes the order back. */
+/* The operator has ordered other stages. Then the run is resumed with a command line that gives
+ * the present stages. The new command line takes the order back. */
 TEST_WITH(a_resume_with_the_present_stages_takes_an_order_back, under_way_begin, under_way_end)
 {
 	struct controller *c = *state;
@@ -411,8 +411,8 @@ TEST_WITH(a_proposal_that_changed_after_its_preview_is_refused, under_way_begin,
 	assert_int_equal(order_cut(c, ""), 0);
 }
 
-/* While the first preview is simulated, two others are requested. The third request replaces the
- * second, which is refused at once, and waits for the first. */
+/* While the first preview is simulated, a second and a third are requested. The controller
+ * refuses the second at once, and the third waits for the first. */
 TEST_WITH(the_newest_preview_waits_for_the_first, under_way_begin, under_way_end)
 {
 	struct controller *c = *state;

@@ -61,8 +61,8 @@ static const struct msg_see_note *last_note(const struct controller *c)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, dtfm_begin, under_way_end)
 
-/* The controller asks a baseline only once, because more time would not change the answer. It makes
- * no plans ahead. */
+/* The controller asks a baseline only once, because more time would not change the answer. The
+ * controller makes no plans ahead. */
 FIXTURE_TEST(a_baseline_is_asked_once)
 {
 	struct controller *c = *state;
@@ -124,8 +124,8 @@ FIXTURE_TEST(the_own_planner_replaces_a_baseline_for_a_while)
 	assert_string_equal(last_note(c)->text, "planned by dtfm again");
 }
 
-/* A new plan that is not better is not used. This is true of the baseline and of SkipPipe's own
- * planner. */
+/* A new plan that is not better is not used, whether the baseline or SkipPipe's own planner made
+ * it. */
 FIXTURE_TEST(the_plan_stays_if_no_other_is_better)
 {
 	struct controller *c = *state;

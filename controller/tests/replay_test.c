@@ -121,8 +121,8 @@ TEST(numbers_come_from_the_rows)
 	s = replayed_at(g.replay, 3460);
 	assert_int_equal(s->iterations[0].at_us, 3000000);
 	assert_true(s->iterations[0].loss == 4);
-	/* Two microbatches, each with one sequence of 64 tokens, in the second from 2000 ms to 3000
-	 * ms. */
+	/* Within 1 s, from 2000 ms to 3000 ms, two microbatches with one sequence of 64 tokens
+	 * each are computed. */
 	assert_true(s->iterations[0].tokens_per_s == 128);
 	/* The iteration took 0.75 s, and 3 nodes were alive: 2.25 s of node time. Tasks took 0.9 s
 	 * of it. */
@@ -143,12 +143,14 @@ TEST(numbers_come_from_the_rows)
 	assert_int_equal(s->notes[1].at_us, 3450000);
 	assert_int_equal(s->status.iteration_started_us, 3200000);
 	assert_true(s->nodes[1].forward_s == 0.1f);
-	/* The times of the plan's tasks, computed by hand, in seconds: F 0.1 .. 0.2, F 0.25 ..
-	 * 0.35, L 0.4 .. 0.42, B 0.47 .. 0.57, B 0.62 .. 0.72. */
+	/* The times of the plan's forward (F), loss (L) and backward (B) tasks, computed by hand,
+	 * in seconds: F 0.1 .. 0.2, F 0.25 .. 0.35, L 0.4 .. 0.42, B 0.47 .. 0.57, B 0.62 ..
+	 * 0.72. */
 	assert_in_range(s->plan_end_us, 719999, 720001);
 	free(s);
-	/* The times with the corrections, and with both microbatches on n01: F 0.1 .. 0.2, F 0.45
-	 * .. 0.75, L 1.25 .. 1.27, B 1.32 .. 1.42, B 1.92 .. 2.02. */
+	/* The times of the tasks with the corrections, and with both microbatches on n01, in
+	 * seconds: F 0.1 .. 0.2, F 0.45 .. 0.75, L 1.25 .. 1.27, B 1.32 .. 1.42, B 1.92 ..
+	 * 2.02. */
 	s = replayed_at(g.replay, 4500);
 	assert_true(s->nodes[1].forward_s == 0.3f);
 	assert_in_range(s->plan_end_us, 2019999, 2020001);

@@ -1,5 +1,5 @@
-/* reroute_test.c - rerouting within an iteration. A slow node does not cause it, a count may have
- * been sent before the reroute arrived, and slots must not wait in a circle. */
+/* reroute_test.c - rerouting within an iteration. A slow node does not cause a reroute. A node
+ * may send a count before the reroute arrives. Slots must not wait in a circle. */
 
 #include "base/tests/test.h"
 #include "controller/iteration/drain.h"
@@ -188,7 +188,7 @@ static struct microbatch *two_are_left(struct controller *c, uint16_t to)
 
 /* n00 and n03 have one slot each. m0 holds the slot of n00 and waits for the slot of n03, which
  * another microbatch holds. If that microbatch's data node dies, n00 is the only substitute, so
- * both would wait for each other. */
+ * the two microbatches would wait for each other. */
 static struct microbatch *nearly_a_circle(struct controller *c)
 {
 	struct microbatch *other = two_are_left(c, 3);
@@ -271,7 +271,8 @@ FIXTURE_TEST(a_dead_node_without_a_place_is_replaced)
 	assert_false(visits(c, 3));
 }
 
-/* A draining node has the only standby copy of a stage. It stays until another node has a copy. */
+/* A draining node has the only standby copy of a stage. This node stays until another node has a
+ * copy. */
 FIXTURE_TEST(a_keeper_of_the_only_copy_drains_after_another_copy_is_whole)
 {
 	struct controller *c = *state;

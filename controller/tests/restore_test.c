@@ -160,8 +160,8 @@ FIXTURE_TEST(a_node_with_the_file_moves_to_its_stage)
 	assert_int_equal(c->run.cluster->nodes[c->backups.restore.who[1]].stage, 1);
 }
 
-/* Node `last` is the last of its stage. If it read its file now, and the file of the lost stage
- * could not be read, its stage would be lost as well. */
+/* Node `last` is the last node of its stage. If it read a file now, it would give up its weights.
+ * If the file of the lost stage then could not be read, both stages would be lost. */
 FIXTURE_TEST(the_last_node_of_a_stage_reads_after_lost_stages)
 {
 	struct controller *c = *state;

@@ -675,8 +675,8 @@ FIXTURE_TEST(weights_of_a_late_node_are_used)
 }
 
 /* The previous controller went back to a checkpoint and died before it announced this. The run
- * computes the commits after the checkpoint again. They get the same numbers but have other
- * weights. */
+ * then repeats the iterations after the checkpoint. The repeated commits get the same numbers as
+ * the undone ones, but have other weights. */
 FIXTURE_TEST(weights_after_the_last_commit_are_not_used)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;

@@ -10,7 +10,7 @@
 
 enum { NODES = 11, STAGES = 4, DATA = 3, WAVES = 4, N = DATA * WAVES };
 
-/* Nodes 0 to 2 are in stage 0, 3 to 5 in stage 1, 6 to 8 in stage 2, and 9 and 10 in stage 3. */
+/* The nodes of each stage: 0 to 2, 3 to 5, 6 to 8, and 9 to 10. */
 static const int stage_of[NODES] = { 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3 };
 static const int shard_of[NODES] = { 0, 1, 2, -1, -1, -1, -1, -1, -1, -1, -1 };
 

@@ -65,8 +65,8 @@ static struct controller *controller_of(const struct layout *l)
 /* ---- the independent simulation ---- */
 
 struct task {
-	/* previous task of the microbatch and previous task of the node, which must end first; -1:
-	 * none */
+	/* before: previous task of the microbatch; node_before: previous task of the node; -1:
+	 * none. The task can only start when both have ended */
 	int before, node_before;
 	int node, microbatch, position;
 	double left_s, ready_s;

@@ -1,5 +1,5 @@
 /* shared_machines_test.c - what the controller concludes from the processor times in heartbeats:
- * whether other programs share a machine. It reports this once. */
+ * whether other programs share a machine. The controller reports a shared machine once. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

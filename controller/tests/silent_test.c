@@ -336,7 +336,7 @@ UNSAVED(a_node_that_slept_through_a_takeover_is_awaited)
 }
 
 /* The stage's sum contains this node's gradients, but the controller does not know yet which
- * gradients these are. It must know before it commits. */
+ * gradients these are. The controller must know them before it commits. */
 FIXTURE_TEST(a_sum_waits_for_the_counts_of_a_silent_node)
 {
 	struct world *w = *state;

@@ -168,8 +168,8 @@ FIXTURE_TEST(stages_are_compared_without_a_choice)
 	stage_choice_free(c);
 }
 
-/* The run skips 1 of 3 stages. With 6 given stages, microbatches still skip 1. With 2 given stages,
- * they skip 1, and visit stage 0 alone. */
+/* Microbatches of the run skip 1 of its 3 stages. With 6 given stages, they still skip 1. With 2
+ * given stages, they skip 1 and visit stage 0 alone. */
 FIXTURE_TEST(given_stages_keep_the_number_of_skipped_stages)
 {
 	static const int stage_of[][NODES] = { { 0, 1, 2, 3, 4, 5 }, { 0, 0, 0, 1, 1, 1 } };

@@ -355,8 +355,8 @@ TEST(a_big_sum_has_time)
 	bare_free(c);
 }
 
-/* Each replica waits for another replica, so the controller cannot tell which one is late. It drops
- * no replica, and the iteration restarts. */
+/* Each replica waits for another replica, so the controller cannot tell which one is late. The
+ * controller drops no replica, and the iteration restarts. */
 TEST(sums_that_wait_for_each_other_restart)
 {
 	struct controller *c = made();

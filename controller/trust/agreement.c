@@ -12,8 +12,8 @@
  * hash before its next sum, so no sum with wrong weights is ever committed.
  *
  * If only two replicas report, and they differ, one of them is dropped. The stage is then
- * consistent again, and `skippipe verify` finds out whether the wrong replica has stayed. After a
- * controller restart, the hashes recorded for the last commit vote too. */
+ * consistent again, and `skippipe verify` shows whether the remaining replica has wrong weights.
+ * After a controller restart, the hashes recorded for the last commit vote too. */
 #include "controller/trust/agreement.h"
 
 #include <inttypes.h>
@@ -145,7 +145,8 @@ static bool is_settled(const struct members *members, const struct votes *v, uin
 	return missing == 0 || votes_for(v, hash) > others + missing;
 }
 
-/* Checks the standby copies whose hash was reported before the hash of the stage was known. */
+/* Checks the standby copies again, because a copy's hash may have been reported before the hash
+ * of the stage was known. */
 static void check_copies(struct members *members, int stage)
 {
 	for (uint32_t i = 0; i < members->n; i++)

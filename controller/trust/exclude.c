@@ -20,7 +20,7 @@ void exclude_member(struct members *members, struct member *m, const char *why)
 {
 	/* The sums may contain wrong numbers from this node */
 	members->run->requests.restart_sums = true;
-	/* If the node drained, the end of the drain would clear the mark */
+	/* Ends the node's drain, because the end of a drain would clear the mark */
 	member_drain(members, m, DRAIN_NOT);
 	member_mark(members, m, true);
 	member_shun(members, m, true);
@@ -29,7 +29,8 @@ void exclude_member(struct members *members, struct member *m, const char *why)
 	member_apply(members->run, m, EVENT_BAR, why);
 }
 
-/* Returns the state of the response to bad numbers in the iteration under way. */
+/* Returns the controller's notes about bad numbers in the iteration under way. Notes about an
+ * earlier iteration are cleared. */
 static struct bad_numbers *bad_numbers_now(struct members *members)
 {
 	struct bad_numbers *b = &members->bad_numbers;

@@ -14,9 +14,9 @@ void exclude_member(struct members *members, struct member *m, const char *why);
 /* Excludes a replica that sent a number that no computation yields. Another replica repeats its
  * work.
  *
- * If a second replica sends such a number in the same iteration, or if no other replica holds the
- * stage, no node is at fault. The training has then diverged, and the run ends. epoch: as in
- * exclude_try_skipping, which this function calls first. */
+ * The run ends if a second replica sends such a number in the same iteration, or if no other
+ * replica holds the stage. In these cases no node is at fault, and the training has diverged.
+ * epoch: as in exclude_try_skipping, which this function calls first. */
 void exclude_for_number(struct members *members, struct member *m, uint64_t epoch,
 			const char *why);
 /* Repeats the iteration with the next data, if --skip-bad-steps allows another repetition. epoch:

@@ -1,9 +1,9 @@
 /* assign.c - assigns a stage to a node.
  *
- * A node joins when a new run begins, after its process restarted, or when the controller lost
- * contact for a while. This module chooses the stage if the node has no fixed stage. It orders the
- * node to build the stage from the seed, to load its standby copy, or to fetch the weights from
- * another node first. */
+ * A node joins when a new run begins, after its process restarted, or after the controller had
+ * lost contact with the node for a while. This module chooses the stage if the node has no fixed
+ * stage. The module then orders the node to build the stage from the seed, to load its standby
+ * copy, or to fetch the weights from another node first. */
 #include "controller/weights/assign.h"
 
 #include <string.h>
@@ -43,10 +43,10 @@ static uint32_t sound_replicas(const struct members *members, int stage)
 	return n;
 }
 
-/* Returns a stage for a node that has none: the stage with the fewest sound replicas, because it is
- * most in danger; -1: none. Prefers stages whose sums m would not delay. Plans cannot use more
- * nodes in a stage than its size in the cluster. Therefore m gets a full stage only if it can
- * replace an absent node of the stage. */
+/* Returns a stage for a node that has none: the stage with the fewest sound replicas, because
+ * this stage is most likely to lose all of them; -1: none. Prefers stages whose sums m would not
+ * delay. Plans cannot use more nodes in a stage than its size in the cluster. Therefore m gets a
+ * full stage only if it can replace an absent node of the stage. */
 static int poorest_stage(struct members *members, const struct member *m)
 {
 	int best = -1;
@@ -57,7 +57,9 @@ static int poorest_stage(struct members *members, const struct member *m)
 
 		if (!has_room(members, s) &&
 		    (!stage_moves_place(members, s) || stage_replicas(members, s, NULL) == 0))
-			continue; /* an absent node may have the only weights of the stage */
+			/* the stage must not be taken from an absent node that may have its only
+			 * weights */
+			continue;
 		if (best < 0 ||
 		    (near == best_near ? sound_replicas(members, s) < sound_replicas(members, best)
 				       : near))
@@ -123,7 +125,8 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 		stage = placement_for(members, m, stage);
 	if (stage < 0) {
 		if (member_stage(members->run, m) != was) {
-			/* If m took the stage of an absent node, that node gets the stage back. */
+			/* m may have taken the stage of an absent node. m gives the stage up, so
+			 * the absent node can get it when it returns. */
 			members->run->cluster->nodes[m->id].stage = was;
 			save_stages(members);
 		}

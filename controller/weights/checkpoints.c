@@ -21,9 +21,9 @@
 #include "controller/weights/backups.h"
 #include "model/files/checkpoint.h"
 
-/* Returns true if both nodes write to the same disk. Host names alone are not enough: machines made
- * from one cloud image can have the same host name. Containers on one machine have separate
- * folders. */
+/* Returns true if both nodes write to the same disk. Compares the names of hosts and of machines.
+ * Machines made from one cloud image can have the same host name. Containers on one machine have
+ * separate folders and different host names. */
 static bool same_disk(const struct member *a, const struct member *b)
 {
 	return strcmp(a->hello.host, b->hello.host) == 0 &&
@@ -68,7 +68,7 @@ static void note_if_incomplete(struct backups *backups)
 	snprintf(why, sizeof(why), "%u of %d stages were saved", s->n_saved, n_stages);
 	note(backups->run, NOTE_WARNING, -1, 0, "the checkpoint of it%llu is incomplete: %s",
 	     (unsigned long long)s->iteration, why);
-	if (!s->is_reported) /* otherwise the cause is known already */
+	if (!s->is_reported) /* otherwise the cause was reported already */
 		report_failure(backups, -1, why);
 }
 
@@ -191,8 +191,8 @@ static void finish_checkpoint(struct backups *backups, bool written)
 	     (unsigned long long)s->iteration, (double)s->bytes * 1e-6);
 }
 
-/* Records that a node could not save its stage. Another node that holds the stage may still save
- * it: only then does the checkpoint not fail. */
+/* Records that a node could not save its stage. The checkpoint fails unless another node that
+ * holds the stage may still save it. */
 static void take_failure(struct backups *backups, const struct member *m, const struct msg_saved *r)
 {
 	const struct checkpointing *s = &backups->saving;

@@ -22,8 +22,9 @@ struct checkpointing {
 	/* Iterations of the newest and of the second newest checkpoint whose stages are all saved;
 	 * 0: none */
 	uint64_t last, before_last;
-	uint64_t complete; /* iteration of the newest one that also has a manifest; 0: none */
-	bool is_reported;  /* a failure of the checkpoint in progress was reported */
+	/* iteration of the newest checkpoint that also has a manifest; 0: none */
+	uint64_t complete;
+	bool is_reported; /* a failure of the checkpoint in progress was reported */
 	int64_t asked_us;
 	bool awaited; /* the run ends when this checkpoint is complete */
 	struct checkpoint_failure failure;

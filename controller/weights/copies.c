@@ -174,7 +174,7 @@ bool copies_lacks_sum(const struct member *m)
 void copies_forget(struct member *m)
 {
 	m->copy.stage = -1;
-	/* A node without a copy has this state until it fetches one */
+	/* COPY_FETCHING is also the state of a node without a copy */
 	m->copy.state = COPY_FETCHING;
 	m->copy.sum_state = COPY_NO_SUM;
 	m->move.is_returning = false;

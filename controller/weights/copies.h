@@ -24,12 +24,12 @@ bool copies_check_hash(struct members *members, struct member *m, uint64_t itera
  * uses this source again. */
 void copies_drop_source(struct members *members, const struct member *m);
 void copies_release(struct members *members, struct member *m);
-/* Stops sending sums to m's copy. If m is a joiner, it starts its fetch again. A copy of the last
- * commit is released only with the next commit, because until then no other node may have the
- * stage. */
+/* Stops sending sums to m's copy. If m is a replica whose copy has the last commit, m keeps the
+ * copy until the next commit. Until then it may be the only copy of the stage. If m is a joiner,
+ * m starts its fetch again. */
 void copies_refuse(struct members *members, struct member *m, const char *why);
-/* Returns true if the commit waits until m's copy has the sum. For a copy that is still being
- * fetched, this is true only if m is a replica that fetches it as a backup of the stage. */
+/* Returns true if the commit waits until m's copy has the sum. While the copy is being fetched,
+ * the commit waits only if m is a replica that fetches the copy as a backup of the stage. */
 bool copies_awaited(const struct member *m);
 /* Marks the copy as complete, with the weights after `iterations` committed iterations. */
 void copies_complete(struct member *m, uint64_t iterations, uint64_t hash);
@@ -57,9 +57,9 @@ bool copy_expected(const struct run *run, const struct member *m, int stage);
 bool copy_needed(const struct members *members, const struct member *m);
 /* Returns true if m keeps a usable copy of the stage but is silent. */
 bool copy_holder_silent(const struct run *run, const struct member *m, int stage);
-/* Returns the hash of the stage's weights after that iteration, as the stage's replicas report it.
- * If the stage has no replicas, returns the hash for the last commit that excluded nodes or standby
- * copies report. 0: unknown. */
+/* Returns the hash of the stage's weights after that iteration, as the stage's replicas report
+ * it. If the stage has no replicas, returns the hash that excluded nodes or standby copies report
+ * for the last commit. 0: unknown. */
 uint64_t copies_hash(const struct members *members, int stage, uint64_t iteration);
 /* Returns a node, other than `but`, that keeps a usable copy of the stage; NULL: none. */
 struct member *copies_holder(struct members *members, int stage, const struct member *but);

@@ -77,7 +77,7 @@ int first_weights_cut(struct run *run, struct error *err)
 	return rc;
 }
 
-/* Reads from the record after which commit the run got its present stages. */
+/* Reads from the record the commit after which the run got its present stages. */
 static int read_part(struct run *run, struct error *err)
 {
 	struct run_parts parts;

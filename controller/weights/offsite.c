@@ -40,19 +40,20 @@ enum {
 	PATH = 4096,
 	PATH_MOST = 3900,        /* longest path of a run's folder */
 	LOOK_EVERY_US = 1000000, /* time between two checks for a request of skippipe export */
-	/* Pause after the first failure of a command, in microseconds; it doubles with each further
-	 * failure */
+	/* Pause after the first failure of a command, in microseconds. The pause doubles with
+	 * each further failure */
 	AGAIN_US = 5000000,
 	AGAIN_DOUBLINGS = 6,
-	/* Number of failures of the store at the end of the run, after which the run ends although
-	 * the store lacks the last checkpoint */
+	/* If the store fails this many times at the end of the run, the run ends although the
+	 * store lacks the last checkpoint */
 	TRIES_AT_END = 3,
 	FRAME_BYTES = 4096,
 	/* If a node sends no part of the file for this long, the file is requested from the next
 	 * node that saved it */
 	SILENT_US = 60000000,
 	/* Time limit of a store's command for a stage's file (12 bytes for each parameter):
-	 * LIMIT_US and this many microseconds per parameter. This allows a rate of 100 kB/s */
+	 * LIMIT_US and this many microseconds per parameter. The limit allows a rate of 100
+	 * kB/s */
 	PARAMETER_US = 120,
 	END_US = 3000000 /* at the end of the program, the longest wait for the thread to end */
 };
@@ -82,7 +83,8 @@ struct offsite {
 
 	/* The checkpoint that is being handled. */
 	uint64_t iteration; /* iteration of the checkpoint; 0: none */
-	/* true: the checkpoint is also copied to the store; false: it is only collected */
+	/* true: the checkpoint is also copied to the store; false: the checkpoint is only
+	 * collected */
 	bool stores;
 	bool is_requested; /* skippipe export waits for this checkpoint */
 	uint64_t brought; /* the checkpoint that offsite_bring has begun to collect; 0: none */
@@ -96,7 +98,7 @@ struct offsite {
 	/* Number of nodes that saved this stage's file, and how many of these nodes were asked for
 	 * it */
 	uint32_t n_sources, tried;
-	/* This machine's own file of the stage is damaged, so another node's is fetched */
+	/* This machine's own file of the stage is damaged, so another node's file is fetched */
 	bool own_file_is_damaged;
 	struct transfer transfer;
 	uint16_t from; /* the node that is sending the stage's file */
@@ -107,7 +109,8 @@ struct offsite {
 	/* Newest checkpoint that the store has, or that could not be collected */
 	uint64_t handled;
 
-	/* Files of stages that agents request from the store, of the checkpoint fetch_iteration. */
+	/* Files of stages of the checkpoint fetch_iteration, which agents request from the
+	 * store */
 	uint64_t fetch_iteration;
 	uint64_t fetch_wanted, fetch_failed; /* sets of stages, as bits */
 	/* Recorded hash of the file of each stage; 0: unknown */
@@ -142,7 +145,7 @@ static bool end_thread(struct offsite *o)
 	return o->thread_done;
 }
 
-/* If the thread does not end in time, it continues with the memory that it uses, because the
+/* If the thread does not end in time, *o is not freed, because the thread still uses it. The
  * process ends anyway. */
 void offsite_free(struct offsite *o)
 {

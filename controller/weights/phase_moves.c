@@ -106,8 +106,8 @@ static double fetch_s(const struct backups *backups, const struct member *m, int
 	return isfinite(least) ? least : 0;
 }
 
-/* Returns how many iterations before the phase the fetches have to begin, so that the slowest is
- * complete in time. */
+/* Returns how many iterations before the phase the fetches have to begin, so that the slowest
+ * fetch ends in time. */
 static uint64_t find_lead(const struct backups *backups, uint32_t phase)
 {
 	const struct curves *c = &backups->run->record.curves;
@@ -177,8 +177,9 @@ bool phase_moves_pending(const struct backups *backups)
 
 /* ---- copies ---- */
 
-/* Prepares m, which keeps a copy for another purpose, for a fetch. If another node has a copy of
- * the same stage, releases m's copy. Otherwise makes another node fetch one. */
+/* Lets m give up a copy that m keeps for another purpose, so that m can fetch the copy for its
+ * move. If another node has a copy of the same stage, releases m's copy. Otherwise makes another
+ * node fetch one. */
 static void free_node(struct backups *backups, struct member *m, uint32_t phase)
 {
 	struct members *members = backups->members;
@@ -190,7 +191,7 @@ static void free_node(struct backups *backups, struct member *m, uint32_t phase)
 			continue;
 		if (copy_usable(backups->run, o, m->copy.stage))
 			copies_release(members, m);
-		return; /* otherwise node o is still fetching its copy */
+		return; /* otherwise o is still fetching its copy, so m keeps its own */
 	}
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *o = &members->list[i];
@@ -253,8 +254,8 @@ static bool keep_stayers(const struct members *members, int *to)
 	return true;
 }
 
-/* Keeps all nodes that would enter or leave stage 0 in their stages, because the number of data
- * nodes has to divide the batch. */
+/* Keeps nodes from entering or leaving stage 0, because the number of data nodes has to divide
+ * the batch. */
 static void keep_data_nodes(const struct members *members, int *to)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -342,7 +343,8 @@ static void show_move(struct member *m, const char *why)
 	m->shown.is_stale = true;
 }
 
-/* If m keeps a copy of the stage to which it will move, marks that as the purpose of the copy. */
+/* If m keeps a copy of the stage to which it will move, sets the move as the purpose of the
+ * copy. */
 static void mark_copy(const struct backups *backups, struct member *m, uint32_t phase)
 {
 	uint64_t from = backups->run->wanted.schedule.phases[phase].from;

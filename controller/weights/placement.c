@@ -25,8 +25,8 @@ double placement_distance_s(const struct run *run, const struct member *from,
 	return pair && pair[i] >= 0 ? pair[i] : run->cluster->delay_s[i];
 }
 
-/* Returns the plan seconds of an exchange of a sum between m and the most distant replica of the
- * stage. */
+/* Returns the plan seconds in which m and the most distant replica of the stage exchange a
+ * sum. */
 static double farthest_s(const struct members *members, const struct member *m, int stage)
 {
 	double most = 0;
@@ -45,8 +45,8 @@ static double farthest_s(const struct members *members, const struct member *m, 
 	return most;
 }
 
-/* Returns the plan seconds of the slowest exchange within a stage. The nodes of a stage are here
- * those of the first plan, even if they have other stages now. */
+/* Returns the plan seconds of the slowest exchange of a sum between two nodes of one stage. Each
+ * node counts with its stage in the first plan, even if it has another stage now. */
 static double slowest_home_s(const struct members *members)
 {
 	double most = 0;

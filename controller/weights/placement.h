@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-/* The state of a parameter that nodes fetch: the weight and AdamW's two moments. */
+/* Numbers of floats and bytes that a node fetches for each parameter: the weight and AdamW's two
+ * moments. */
 enum { STATE_FLOATS = 3, STATE_BYTES = 12 };
 
 struct members;
@@ -21,8 +22,9 @@ double placement_transfer_s(const struct members *members, const struct member *
 			    const struct member *to, double bytes);
 /* Returns true if m's links to the stage's replicas do not delay the sums. */
 bool placement_near(const struct members *members, const struct member *m, int stage);
-/* Returns the stage that m gets if it is to join `stage`. This is `stage` itself or, if m's links
- * to it are too slow, the stage of an absent node, which exchanges stages with m. -1: none. */
+/* Returns the stage that m gets if it is to join `stage`. The result is `stage`, unless m's links
+ * to it are too slow. m then exchanges stages with an absent node, and the result is the absent
+ * node's former stage. -1: none. */
 int placement_for(struct members *members, struct member *m, int stage);
 
 #endif

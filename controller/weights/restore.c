@@ -134,8 +134,8 @@ static bool on_host(const struct restoring *r, const struct member *m, int stage
 	return false;
 }
 
-/* Returns true if a node other than `but` holds the stage's weights and has no order to replace
- * them by those in a file. */
+/* Returns true if a node other than `but` holds the stage's weights, and was not ordered to
+ * replace them by weights in a file. */
 static bool is_held(const struct members *members, int stage, const struct member *but)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -334,8 +334,8 @@ static void reject_checkpoint(struct backups *backups)
 {
 	struct restoring *r = &backups->restore;
 
-	/* If the first weights are being made again, only more nodes have to join, and no
-	 * checkpoint is unusable. */
+	/* While the first weights are made again, no checkpoint is read, so none becomes
+	 * unusable. Only more nodes have to join. */
 	if (r->state == RESTORING_CHECKPOINT) {
 		r->below = r->iteration;
 		note(backups->run, NOTE_WARNING, -1, 0, "the checkpoint of it%llu is unusable: %s",
@@ -433,9 +433,9 @@ static void admit_reader(struct run *run, struct member *m)
 	member_apply(run, m, EVENT_ADMIT, "");
 }
 
-/* Goes back to the checkpoint once all files have been read. The store changes first, and with this
- * the run is at the checkpoint. Returns false if the store could not be written, which ends the
- * run. */
+/* Goes back to the checkpoint once all files have been read. The store changes first. From then
+ * on the run is at the checkpoint. Returns false if the store could not be written, which ends
+ * the run. */
 static bool go_back(struct backups *backups)
 {
 	struct restoring *r = &backups->restore;
@@ -516,8 +516,8 @@ static bool add_neighbour(struct backups *backups, const struct member *taker, i
 	return false;
 }
 
-/* The average has the neighbours' squared gradient norms of the last commit as its weights, if both
- * are known. Otherwise both neighbours count equally. */
+/* Each neighbour's weight in the average is its squared gradient norm in the last commit, if both
+ * norms are known. Otherwise both neighbours count equally. */
 bool restore_average(struct backups *backups, int stage, struct member *taker)
 {
 	struct restoring *r = &backups->restore;
@@ -615,7 +615,8 @@ void restore_failed(struct backups *backups, struct member *m, const struct msg_
 	}
 	m->checkpoint.failed = backups->restore.iteration;
 	m->checkpoint.unready_us = backups->run->now_us;
-	/* Earlier heartbeats reported this stage, but the failed attempt may have overwritten it */
+	/* Earlier heartbeats reported weights of this stage, but the failed attempt may have
+	 * overwritten them */
 	m->beat.stage = MSG_NO_STAGE;
 	if (backups->restore.state == RESTORING_AVERAGE)
 		backups->stall.next_average_us = backups->run->now_us + AVERAGE_AGAIN_US;

@@ -66,8 +66,8 @@ bool restore_first(struct backups *backups);
 /* Lets `taker` restore the stage by averaging its neighbours, and gives it the stage. Returns
  * false, and changes nothing, if no neighbour can be used. */
 bool restore_average(struct backups *backups, int stage, struct member *taker);
-/* Called when a process has joined, because its machine may have files that could not be read
- * before */
+/* Called when a process has joined. Its machine may have files that no node could read until
+ * now */
 void restore_look_again(struct backups *backups);
 void restore_failed(struct backups *backups, struct member *m, const struct msg_unready *u);
 /* Continues a restore; called in each turn */
@@ -75,8 +75,8 @@ enum restore_outcome restore_turn(struct backups *backups);
 /* Returns how long the nodes that have not answered may stay silent. answered_us: when a node last
  * answered an order, or data last moved. */
 int64_t restore_patience_us(const struct backups *backups, int64_t answered_us);
-/* Abandons the nodes that have not answered, so that other nodes are asked. They are asked again
- * only if no other node can restore the stage. */
+/* Abandons the nodes that have not answered, so that other nodes are asked. The abandoned nodes
+ * are asked again only if no other node can restore the stage. */
 void restore_abandon_silent(struct backups *backups);
 void restore_fini(struct backups *backups); /* frees the state when the controller ends */
 /* Called when a node returns with the stage's weights. Returns false if these weights are too late,

@@ -1,4 +1,5 @@
-/* restore_state.h - the state of a restore, by what is restored: a table of states and events. */
+/* restore_state.h - what the controller is restoring, and a table of the events that change
+ * this. */
 #ifndef CONTROLLER_WEIGHTS_RESTORE_STATE_H
 #define CONTROLLER_WEIGHTS_RESTORE_STATE_H
 

@@ -1,9 +1,10 @@
 /* stacking.c - stages that are visited for the first time start from a trained stage (--stack).
  *
  * In the first phase of the skip schedule, microbatches skip all stages that may be skipped. The
- * weights of these stages are then not worth keeping. Some iterations before a phase visits these
- * stages, each of their replicas fetches a standby copy of a source, a stage that is always visited
- * (stage_set_source). The copy follows every commit, as every standby copy does.
+ * weights of these stages are then not worth keeping. Each of these stages has a source, a stage
+ * that is always visited (stage_set_source). Some iterations before a phase visits these stages,
+ * each of their replicas fetches a standby copy of the source. The copy follows every commit, as
+ * every standby copy does.
  *
  * The commit of the last iteration before the phase says that the stages start from these copies
  * (msg_commit.stack_from). At this commit, an agent makes the step of the copy instead of the step
@@ -70,8 +71,8 @@ static bool may_fetch(const struct run *run, const struct member *m)
 				 : m->copy.stage == source && m->copy.state == COPY_FETCHING;
 }
 
-/* Returns how many iterations before the phase the fetches have to begin, so that the slowest is
- * complete in time. */
+/* Returns how many iterations before the phase the fetches have to begin, so that the slowest
+ * fetch ends in time. */
 static uint64_t find_lead(const struct backups *backups)
 {
 	const struct curves *c = &backups->run->record.curves;
@@ -98,9 +99,10 @@ static uint64_t find_lead(const struct backups *backups)
 	return EARLIEST + (each_s > 0 ? (uint64_t)fmin(1e9, 2 * fetch_s / each_s) : 0);
 }
 
-/* Prepares m, which keeps a copy for another purpose, for a fetch. If another node has a copy of
- * the same stage, releases m's copy. Otherwise makes another node fetch one. Without this, a stage
- * whose only replica keeps such a copy could never start from its source. */
+/* Lets m give up a copy that m keeps for another purpose, so that m can fetch its stage's source.
+ * If another node has a copy of the same stage, releases m's copy. Otherwise makes another node
+ * fetch one. Without this, a stage whose only replica keeps such a copy could never start from
+ * its source. */
 static void free_node(struct backups *backups, struct member *m)
 {
 	for (uint32_t i = 0; i < backups->members->n; i++) {

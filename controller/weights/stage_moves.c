@@ -1,10 +1,10 @@
 /* stage_moves.c - moves nodes between stages: nodes exchange stages, and a standby copy becomes a
  * node's own weights.
  *
- * A node with a standby copy of a stage that is down to one replica moves to this stage, if its own
- * stage has enough replicas. The stage then has two replicas, although no weights were fetched. If
- * the node moved only after the death of the last replica, the stage would again have one replica
- * and no copy. */
+ * If a stage has only one replica left, a node with a standby copy moves to this stage. The
+ * node's own stage must have enough other replicas. The stage then has two replicas, although no
+ * weights were fetched. If the node moved only after the death of the last replica, the stage
+ * would again have one replica and no copy. */
 #include "controller/weights/stage_moves.h"
 
 #include "controller/members/failure_detector.h"
@@ -27,7 +27,8 @@ struct member *stage_moves_place(struct members *members, int stage)
 
 		if (member_stage(members->run, m) == stage && !member_is_replica(m) &&
 		    (!member_alive(m) || m->is_marked))
-			/* a marked node still works for the stage until a plan excludes it */
+			/* a marked replica is not returned, because it works for the stage until
+			 * a plan excludes it */
 			return m;
 	}
 	return NULL;

@@ -137,8 +137,7 @@ static int64_t patience_us(const struct members *members, double took_s)
 }
 
 /* Drops copies for which the replicas have waited too long after they had the sum themselves. The
- * wait is measured as a number of checks, so that it does not pass while this process is
- * suspended. */
+ * wait is counted in checks, so that time in which this process is suspended does not count. */
 static void release_overdue(struct backups *backups, double took_s)
 {
 	for (uint32_t i = 0; i < backups->members->n; i++) {
@@ -279,8 +278,9 @@ static void release_idle(struct members *members)
 }
 
 /* Called if every node that could keep a copy of the stage `lacking` keeps another stage's copy.
- * Finds such a keeper, and a node of `lacking` that fetches the keeper's copy. The keeper can then
- * drop its copy and keep a copy of `lacking`. */
+ * Chooses such a keeper. If another node has a usable copy of the same stage, releases the
+ * keeper's copy. Otherwise makes a node of `lacking` fetch that stage. The keeper can then keep a
+ * copy of `lacking`. */
 static void make_room(struct members *members, int lacking)
 {
 	struct member *m, *f;

@@ -1,5 +1,5 @@
-/* complaints.c - a table for troubleshooting. Each entry recognises a line that the controller or
- * an agent writes into the journal when something is wrong, and says what an operator can do. */
+/* complaints.c - a table for troubleshooting. Each entry recognises one kind of journal line that
+ * reports a problem, and says what an operator can do. */
 #include "doctor/run/complaints.h"
 
 #include <inttypes.h>
@@ -88,7 +88,8 @@ void complaints_check(struct findings *f, const struct picture *p)
 		if (kind >= 0)
 			times[place_of(p, &p->notes.list[i], kind)]++;
 	}
-	/* From the newest line; older complaints of the same kind and node are only counted. */
+	/* Starts from the newest line. Older complaints of the same kind and node are only
+	 * counted. */
 	for (size_t i = p->notes.n; i-- > 0;) {
 		const struct picture_note *n = &p->notes.list[i];
 		const int kind = kind_of(n);

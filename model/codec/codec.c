@@ -101,7 +101,7 @@ static bool floats_are_plausible(const unsigned char *from, size_t n)
 }
 
 /* Returns true if n bf16 numbers, `stride` bytes apart, are all smaller than `most` in magnitude.
- * Unless may_be_negative, a negative number also makes the result false. */
+ * If may_be_negative is false, a negative number makes the result false, too. */
 static bool halves_are_plausible(const unsigned char *from, size_t stride, size_t n, float most,
 				 bool may_be_negative)
 {

@@ -1,7 +1,7 @@
 /* attention.h - causal attention with grouped key/value heads, in tiles.
  *
- * No more than TILE x TILE scores, of pairs of a query and a key, are in memory at a time. The
- * forward pass has a running softmax over tiles of keys (Milakov and Gimelshein, 2018). The
+ * No more than TILE x TILE scores are in memory at a time, one for each pair of a query and a key.
+ * The forward pass has a running softmax over tiles of keys (Milakov and Gimelshein, 2018). The
  * backward pass computes the scores again from the saved log-sum-exp (FlashAttention, Dao et al.,
  * 2022).
  */

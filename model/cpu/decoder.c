@@ -40,8 +40,8 @@ static size_t count_layers(struct stage *const *stages, const uint32_t *path, si
 	return sum;
 }
 
-/* Walks over the decoder's arrays. If base is NULL, adds up their sizes in floats; otherwise places
- * them there. */
+/* Gives each of the decoder's arrays its address, from `base` on. If base is NULL, only adds up the
+ * sizes in floats. */
 static size_t carve_decoder(struct decoder *d, float *base)
 {
 	const struct model_config *c = d->c;

@@ -62,10 +62,10 @@ void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *f
 		cuda_each(s, KERNEL_DEQUANTISE, groups(&a), &a);
 }
 
-/* Copies an input into a buffer, and from the buffer to the device while the device computes. No
- * pass reads the buffer, because the caller has waited for those that did. An earlier input may
- * still be on its way from this buffer to the device. No pass will read that input, so the new
- * input may overwrite it. */
+/* Copies an input into the buffer's pinned memory, and from there to the device while the device
+ * computes. No pass reads the buffer any more, because the caller has waited for the passes that
+ * read it. An earlier input may still be on its way from this buffer to the device. No pass will
+ * read that input, so the new input may overwrite it. */
 static void put_ahead(struct cuda_stage *s, int buffer, const void *from, size_t bytes)
 {
 	struct arrival *in = &s->crossing.in[buffer];
@@ -143,8 +143,8 @@ void cuda_get_output(struct cuda_stage *s, struct stage_task *t, float *from)
 	t->output = downloads_give(s->crossing.downloads, buffer, bytes);
 }
 
-/* If the caller wants the output now (not task->leaves), the output passes through the same
- * buffers, and this function collects it. */
+/* If task->leaves is false, the caller wants the output now. The output then passes through the
+ * same buffers, and this function collects it. */
 int cuda_finish_pass(struct cuda_stage *s, struct stage_task *t)
 {
 	struct error err = { "" };

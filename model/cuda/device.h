@@ -82,10 +82,11 @@ enum { DEVICE_MARKS = 2 };
  * pinned. */
 void device_put_beside(struct device *d, void *to, const void *from_host, size_t size);
 void device_get_beside(struct device *d, void *to_host, const void *from, size_t size);
-/* Lets all work that is queued on `later` from now on wait for the work that is queued on `earlier`
- * now. */
+/* Makes work that is queued on `later` after this call wait for all work that is already queued on
+ * `earlier`. */
 void device_order(struct device *d, enum device_stream earlier, enum device_stream later);
-/* Sets mark number `mark`, below DEVICE_MARKS, behind the work that is queued on the stream now. */
+/* Sets mark number `mark`, below DEVICE_MARKS, after the work that is already queued on the
+ * stream. */
 void device_mark(struct device *d, enum device_stream stream, unsigned mark);
 /* Waits for the work before the mark. Returns at once if the mark was never set. Other threads may
  * use the device meanwhile. -EIO: the device has failed; *err has the cause. */

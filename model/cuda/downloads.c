@@ -1,5 +1,5 @@
-/* The outputs that leave a GPU's stage while it computes the next task. The thread that sends an
- * output collects it, because the thread that computes would otherwise wait for the copy.
+/* Copies outputs from a GPU's stage while the stage computes its next task. The thread that sends
+ * an output collects it, because the thread that computes would otherwise wait for the copy.
  *
  * The stage and each output that was not collected yet are users of the stage's downloads, and the
  * last user frees them. If the stage is freed, or needs a buffer again, it first completes the

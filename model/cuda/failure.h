@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 struct failure {
-	bool failed, failed_before; /* has failed; had failed when recording began */
+	bool failed, failed_before; /* failed_before: the device had failed when recording began */
 	char text[256];             /* the failure in words; "": none */
 };
 

@@ -61,15 +61,15 @@ struct norm_args {
 	float eps;
 };
 
-/* dx += the gradient of x, with one block for each row up to NORM_PARTS. Block b has the rows b,
- * b + NORM_PARTS and so on. A block sums dy x rstd over its rows for norm_sum. Its shared memory is
- * THREADS + n floats. */
+/* dx += the gradient of x, with one block for each row up to NORM_PARTS. Block b has rows b,
+ * b + NORM_PARTS and so on. For norm_sum, each block adds up dy * x * rstd over its rows. A block
+ * needs THREADS + n floats of shared memory. */
 struct norm_backward_args {
 	const real *dy;
 	const float *x, *w, *rstd;
 	float *dx;
-	/* Outputs, or NULL: dx in the type that products read; the output of the forward pass,
-	 * computed again. */
+	/* Outputs, or NULL. rounded: dx in the type that products read. y: the output of the
+	 * forward pass, computed again. */
 	real *rounded, *y;
 	float *parts; /* (blocks, n) output: the sums of the blocks; NULL: not wanted */
 	unsigned rows, n;

@@ -91,7 +91,8 @@ DEVICE void flash_load(uint16_t *to, const uint16_t *from, unsigned stride, unsi
 	}
 }
 
-/* c (16, n) = mine (16, wide) tile (n, wide)^T, where mine are this warp's rows. */
+/* Computes c (16, n) = mine (16, wide) times the transpose of tile (n, wide). mine: this warp's
+ * rows. */
 DEVICE void flash_scores(float c[][4], unsigned n, const uint16_t *mine, const uint16_t *tile,
 			 unsigned wide)
 {
@@ -116,7 +117,7 @@ DEVICE void flash_scores(float c[][4], unsigned n, const uint16_t *mine, const u
 	}
 }
 
-/* sums (16, wide) += w (16, n) rounded to bf16, times tile (n, wide). */
+/* Rounds w (16, n) to bf16, and adds w times tile (n, wide) to sums (16, wide). */
 DEVICE void flash_add(float sums[][4], unsigned wide, float w[][4], unsigned n,
 		      const uint16_t *tile)
 {
@@ -205,8 +206,7 @@ DEVICE void flash_hide(float s[FLASH_EIGHTS][4], float value)
 				s[j][e] = value;
 }
 
-/* The two arrays, keys and values or queries and dout, whose tiles a block loads one after
- * another. */
+/* The two arrays whose tiles a block loads alternately: keys and values, or queries and dout. */
 struct flash_side {
 	const uint16_t *x, *y;
 	unsigned x_stride, y_stride;
@@ -285,7 +285,7 @@ DEVICE void flash_forward(const struct attention_args *a, unsigned wide)
 		if (a->buffers > 1 && k0 < q0)
 			flash_load_side(a, others + turn * 2 * room, &side, k0 + FLASH_TILE, wide);
 		flash_scores(s, FLASH_TILE, queries + THREAD / 32 * 16 * (wide + 8), keys, wide);
-		/* Keys of earlier tiles are before all these queries, so none is hidden. */
+		/* Keys of earlier tiles precede all these queries, so no key is hidden. */
 		if (k0 == q0)
 			flash_hide(s, -INFINITY);
 		flash_soften(s, out, most, sum, a->scale * flash_log2_e, wide);
@@ -406,7 +406,7 @@ DEVICE void flash_load_queries(const struct attention_args *a, uint16_t *to, flo
 
 /* Adds the gradients of keys and values that come from a tile of queries at q0. The registers limit
  * the number of queries that are taken at a time. mine: this warp's keys. key: number of this
- * thread's first key. hidden: some queries come before some keys, or are beyond the last. */
+ * thread's first key. hidden: some queries come before some keys, or lie beyond the last query. */
 DEVICE void flash_dkv_tile(const struct attention_args *a, float dk[][4], float dv[][4],
 			   const uint16_t *mine, const uint16_t *queries, const float *small,
 			   unsigned q0, unsigned key, bool hidden, unsigned wide)

@@ -337,8 +337,8 @@ KERNEL(TYPED(attention_dot), attention_dot_args)
 	bool eights = whole_eights(a.size) && in_place(out) && in_place(dout);
 	float x[8], y[8];
 
-	/* Every thread of a warp must run this loop equally often, even without a head, because the
-	 * warp's threads add up their sums together. */
+	/* Every thread of a warp must run this loop equally often, even if no head is left for it,
+	 * because the warp's threads add up their sums together. */
 	for (unsigned first = 0; first < a.heads; first += heads) {
 		unsigned h = first + THREAD / DOT_SHARE, at = h * a.size;
 		unsigned n = h < a.heads ? a.size : 0;

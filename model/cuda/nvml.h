@@ -1,10 +1,10 @@
 /* nvml.h - reads a GPU's utilisation, memory, power, temperature and throttling through NVML, the
  * library behind nvidia-smi.
  *
- * The library is part of the driver and is opened at run time: nothing is needed to build, and a
- * machine without it has no figures. A call may take tens of milliseconds, and hangs if the driver
- * hangs, so these functions must not be called in a thread that may not wait. Plain C, so that
- * tests reach it without a GPU.
+ * The library is part of the driver and is opened at run time. It is not needed to build, and a
+ * machine without the library has no figures. A call may take tens of milliseconds, and hangs if
+ * the driver hangs. Threads that may not wait must therefore not call these functions. Plain C, so
+ * that tests reach it without a GPU.
  */
 #ifndef MODEL_CUDA_NVML_H
 #define MODEL_CUDA_NVML_H

@@ -116,7 +116,7 @@ int products_look(unsigned number, struct error *err)
 	return 0;
 }
 
-/* While algorithms are timed, the text is unique to this process, because another process may
+/* Names the process in the device's text while algorithms are timed, because another process may
  * choose other algorithms. */
 void products_describe(const char *card, char *text, size_t size)
 {
@@ -312,8 +312,8 @@ static int64_t time_of(struct products *p, const struct product_plan *l,
 	return ok ? clock_monotonic_us() - begin : INT64_MAX;
 }
 
-/* Returns true if equal products have equal bits. what->c: device memory of `size` bytes; host: as
- * much of the machine's memory. */
+/* Returns true if equal products have equal bits. what->c: device memory of `size` bytes; host:
+ * `size` bytes of host memory. */
 static bool repeats(struct products *p, const struct product_plan *l,
 		    const cublasLtMatmulAlgo_t *algorithm, const struct device_product *what,
 		    void *host, size_t size, cudaStream_t stream)

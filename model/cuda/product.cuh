@@ -1,4 +1,4 @@
-/* product.cuh - matrix products by cuBLASLt, with the plan of each shape kept. Private to
+/* product.cuh - makes matrix products by cuBLASLt, and keeps a plan for each shape. Private to
  * model/cuda. */
 #ifndef MODEL_CUDA_PRODUCT_CUH
 #define MODEL_CUDA_PRODUCT_CUH

@@ -57,7 +57,8 @@ static int read_row(struct product_row *row, const char *at, size_t n, struct er
 		uint64_t *to = decimal ? &row->shape[i] : &row->algorithm[i - PRODUCT_SHAPE];
 		const char *word = at;
 
-		errno = isxdigit((unsigned char)*at) ? 0 : EINVAL; /* strtoull takes signs, too */
+		/* refuses signs, which strtoull would accept */
+		errno = isxdigit((unsigned char)*at) ? 0 : EINVAL;
 		*to = strtoull(word, (char **)&at, decimal ? 10 : 16);
 		if (errno || *at++ != ' ')
 			return error_set(err, -EINVAL,

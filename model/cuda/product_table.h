@@ -1,8 +1,8 @@
 /* product_table.h - a table of algorithms of matrix products, by card, version of cuBLASLt and
  * shape. Plain C, so that tests reach it without a GPU.
  *
- * A product's bits depend on its algorithm. Devices with another table are devices of another kind,
- * whose results agree within tolerances only.
+ * A product's bits depend on its algorithm. Devices with different tables therefore count as
+ * different kinds of devices, and their results agree only within tolerances.
  * `build/gpu tune` measures times on a card once and writes the table. At run time nothing is
  * timed: the algorithm is looked up. A row of the table is a line:
  *
@@ -35,8 +35,8 @@ struct product_table {
 	LIST(struct product_row) rows;
 };
 
-/* Reads a text. The caller frees out->rows.list. -EINVAL: *err has the file's name, the line and
- * what was expected; *out is unchanged. */
+/* Parses the text of a table. The caller frees out->rows.list. -EINVAL: *err has the file's name,
+ * the line and what was expected; *out is unchanged. */
 int product_table_parse(struct product_table *out, const char *text, const char *file,
 			struct error *err);
 /* Returns the algorithm of a product on a card (PRODUCT_ALGORITHM), borrowed from the table. NULL:

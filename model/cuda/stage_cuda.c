@@ -61,7 +61,7 @@ static size_t crossing_bytes(const struct cuda_stage *s)
 	return s->l->activations_stay ? 0 : s->rows * s->l->config.dim * sizeof(float) + ALIGN;
 }
 
-/* A stage with only_steps has no gradient of its own, so the sum takes its place. */
+/* A stage with only_steps has no gradient of its own, so its gradient's array holds the sum. */
 static void carve_sums(struct cuda_stage *s, struct carver *c)
 {
 	s->sums = (struct cuda_sums){
@@ -289,8 +289,9 @@ static int cuda_look(struct device_name *name, struct stage_device *out, struct 
 		rc = name_trials(trials, out, err);
 	device_bus_id(name->number, out->bus_id, sizeof(out->bus_id));
 	out->device_bytes = out->free_bytes;
-	/* The smaller of the two memories limits the stage. An agent needs about as much host
-	 * memory as device memory, for the parts of a sum and for copies of the stage. */
+	/* The smaller of the free device memory and the free host memory limits the stage. An agent
+	 * needs about as much host memory as device memory, for the parts of a sum and for copies
+	 * of the stage. */
 	if (!rc && host < out->free_bytes)
 		out->free_bytes = host;
 	out->machine_bytes = host == SIZE_MAX ? UINT64_MAX : host;
@@ -446,8 +447,8 @@ static float *cuda_own(void *self, enum stage_array which)
 }
 
 /* Copies numbers from the caller's memory to the device. There are two pieces of pinned memory:
- * while one is sent, the next numbers are copied into the other. Memory of a stage on a GPU is
- * copied by the device alone. */
+ * while one is sent, the next numbers are copied into the other. If the caller's memory is on a
+ * GPU, the device copies it without these pieces. */
 static void put_numbers(struct cuda_stage *s, float *to, const float *from, size_t n)
 {
 	if (device_holds(s->d, from)) {
@@ -615,7 +616,7 @@ static void sort_rows(struct cuda_stage *s, const int32_t *tokens, int32_t *to)
 
 static int run_forward(struct cuda_stage *s, struct stage_task *t)
 {
-	uint32_t at = t->keep ? t->slot : s->l->slots; /* the last one is for evaluation */
+	uint32_t at = t->keep ? t->slot : s->l->slots; /* the last slot is for evaluation */
 	float *x = s->l->n_layers == 0 ? s->t.dx : s->saved[at * s->l->n_layers].x;
 
 	if (t->tokens) {

@@ -48,8 +48,8 @@ struct passes {
 	/* (slots) backward passes: [0] passes that leave the stage's gradient unchanged, [1] passes
 	 * that add to the stage's gradient */
 	struct pass *backward[2];
-	/* (LOSS_PASSES) passes of the loss: the loss alone, with the gradient of the input, and
-	 * also with gradients of the weights */
+	/* (LOSS_PASSES) passes of the loss: [0] the loss alone, [1] also the gradient of the input,
+	 * [2] also the gradients of the weights */
 	struct pass *loss;
 };
 
@@ -127,8 +127,8 @@ struct cuda_stage {
 
 /* ---- activations.c ---- */
 
-/* Encodes x (n) in device memory, or decodes it, to other device memory (codec_bytes). If the codec
- * has channels, n must be the size of an activation. */
+/* Encode x (n) in device memory to other device memory (codec_bytes), and decode it from there. If
+ * the codec has channels, n must be the size of an activation. */
 void cuda_encode(struct cuda_stage *s, const struct codec *c, void *to, float *x, size_t n);
 void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *from, size_t n);
 /* Copies a task's input to `to` (R, C) in device memory. The input may be in device memory
@@ -191,7 +191,7 @@ struct attention_launch {
 bool attention_launch_of(struct attention_launch *l, struct device *d, enum device_kernel kernel,
 			 bool bf16, unsigned size);
 /* Returns how many heads form a group. The blocks of a group run before the blocks of the next
- * group, and the tiles that a group loads fit together into a quarter of the card's cache. It is a
+ * group. The tiles that a group loads fit together into a quarter of the card's cache. It is a
  * quarter because the blocks of two groups may run at a time, and an H200's cache holds some data
  * twice. If not even one head fits, returns the number of all heads of all sequences. */
 size_t attention_group(const struct device *d, enum device_kernel kernel, size_t heads,

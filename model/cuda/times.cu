@@ -1,5 +1,5 @@
-/* Measures seconds on the device by kind of work. Pairs of events are kept until there are many,
- * and then read together, because reading an event waits for the device.
+/* Measures how many seconds each kind of work takes on the device. Pairs of events are kept until
+ * there are many, and then read together, because reading an event waits for the device.
  */
 #include "model/cuda/times.cuh"
 
@@ -11,7 +11,7 @@ enum { PAIRS = 2048, KINDS = 128, NAME = 64 };
 
 struct kind {
 	char name[NAME];
-	/* Seconds of all runs except the first; floating-point operations of each run. */
+	/* Seconds of all runs except the first, and floating-point operations of one run. */
 	double seconds, flops;
 	long count;
 };

@@ -1,5 +1,5 @@
-/* times.cuh - seconds on the device by kind of work, for developers who tune the code. Private to
- * model/cuda.
+/* times.cuh - measures how many seconds each kind of work takes on the device, for developers who
+ * tune the code. Private to model/cuda.
  *
  * Every kernel, product, copy and clearing is put between two events. Graphs are therefore off
  * while times are measured, and steps are somewhat slower. All functions allow NULL and then do

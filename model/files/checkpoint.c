@@ -302,8 +302,8 @@ static void remove_old(const char *folder, const json_t *shards)
 }
 
 /* Removes the shards of a checkpoint that could not be completed, because on a full disk they would
- * take the room that other programs need. Keeps those that the folder's manifest names, and all if
- * the manifest cannot be read: the failed writer may have written it. */
+ * take the room that other programs need. Keeps shards that the folder's manifest names. Keeps all
+ * shards if the manifest cannot be read, because it may be the new manifest, which names them. */
 static void remove_shards(const char *folder, const json_t *shards)
 {
 	char path[PATH];

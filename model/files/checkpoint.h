@@ -46,8 +46,8 @@ int checkpoint_read(const char *folder, struct checkpoint *c, struct error *err)
  * before it overwrites anything. -EINVAL: the message names the file and the tensor. */
 int checkpoint_read_stage(const char *folder, struct stage *s, struct error *err);
 
-/* Opens the file of one stage, and checks it against the manifest's hash. If all moments are zeros,
- * the file contains no moments. The caller closes it. Errors as for checkpoint_read_stage. */
+/* Opens the file of one stage, and checks it against the manifest's hash. The caller closes *file.
+ * If all moments are zeros, the file contains no moments. Errors as for checkpoint_read_stage. */
 int checkpoint_open_stage(const char *folder, uint32_t stage, struct safetensors **file,
 			  struct error *err);
 

@@ -33,8 +33,8 @@ struct run_parts {
 };
 
 /* Returns the position in each data shard, in microbatches. committed: number of iterations that
- * were committed since the run began. skipped: number of iterations since then whose data was
- * skipped. */
+ * were committed since the run began. skipped: number of iterations since the run began whose data
+ * was skipped. */
 uint64_t run_part_position(const struct run_part *p, uint64_t committed, uint64_t skipped);
 
 /* Adds a copy of the part. */

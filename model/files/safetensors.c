@@ -1,7 +1,7 @@
 /* A file is a length, a JSON header of names, types, shapes and offsets, and the data. The header
  * comes from outside, so every number is checked against the file's size before use, and overlaps
- * and gaps are refused. Of a tensor of an unsupported type only offset and size are recorded. This
- * is no error, because files contain tensors that are not needed here. */
+ * and gaps are refused. A tensor of an unsupported type is no error, because files contain tensors
+ * that are not needed here. Only the offset and size of such a tensor are recorded. */
 #include "model/files/safetensors.h"
 
 #include <errno.h>

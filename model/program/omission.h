@@ -12,8 +12,8 @@
 
 enum { OMISSION_STAGES = 1024 };
 
-/* Stages to skip: the stages in `out`, and `more` further stages, drawn at random from those that
- * are not in `always`. */
+/* Stages to skip: the stages in `out`, and `more` further stages, which are drawn at random from
+ * the stages outside `always` and `out`. */
 struct omission {
 	bool out[OMISSION_STAGES];
 	uint32_t more;

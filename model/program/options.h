@@ -51,7 +51,7 @@ struct named_fields {
 	/* Parts that the command line has set. stages: n_stages or --cut; shape: other fields of
 	 * the model; hyper: hyperparameters. */
 	bool stages, shape, hyper;
-	bool length;             /* the command line has set the hyperparameter `iterations` */
+	bool length;             /* the command line has set `iterations` of the hyperparameters */
 	struct stage_layers cut; /* value of --cut; n == 0: not given */
 	uint32_t n_stages;       /* value of --set n_stages or of --skip K/STAGES; 0: not given */
 };

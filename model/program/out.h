@@ -22,7 +22,7 @@ int out_claim(struct out_place *p, const struct options *o, enum model_kind kind
 	      struct error *err);
 void out_release(struct out_place *p);
 
-/* Refuses an output file o->out that would replace a file, unless o->force. -EEXIST. */
+/* Refuses to replace an existing file o->out, unless o->force is set. -EEXIST. */
 int out_refuse_existing(const struct options *o, struct error *err);
 
 #endif

@@ -180,7 +180,7 @@ static uint32_t first_missing(const char *run, uint32_t n_stages, uint64_t itera
 	return n_stages;
 }
 
-/* Returns true if the checkpoint still exists. A run removes old checkpoints when newer checkpoints
+/* Returns true if the checkpoint still exists. A live run removes old checkpoints when newer ones
  * are complete. */
 static bool is_there(const char *run, uint64_t iteration)
 {
@@ -275,7 +275,7 @@ static int keep_file(const char *from, const char *to, struct error *err)
 }
 
 /* Links the files into a separate folder, because a live run removes old checkpoints. If this user
- * may not write to the run folder, the files are used where they are, and the export fails if the
+ * may not write to the run folder, the files are used where they are. The export then fails if the
  * run removes them meanwhile. -EAGAIN: the run has removed this checkpoint. */
 static int keep(const char *run, uint64_t iteration, uint32_t n_stages, char *out, size_t room,
 		bool *temporary, struct error *err)

@@ -120,7 +120,7 @@ static int report_lacking(const char *path, struct place place, const char *text
 			 place.line, byte, (unsigned char)text[at]);
 }
 
-/* Writes the text's tokens, except for the first `skip` tokens. place: that of the text's first
+/* Writes the text's tokens, except for the first `skip` tokens. place: place of the text's first
  * byte. */
 static int put_encoded(struct shard_file *s, const char *path, struct place place,
 		       const char *text, size_t size, size_t skip, struct error *err)

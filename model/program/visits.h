@@ -21,7 +21,7 @@ struct visit_rules {
 	float swap; /* probability that two neighbouring stages are exchanged */
 	bool any_order; /* breaks CC2: the stages of a path are in random order */
 	bool unequal;   /* breaks CC3: later stages are skipped more often */
-	/* Numbers of iterations at the beginning and at the end in which no stage is skipped */
+	/* Numbers of iterations at the beginning and at the end in which no stage is skipped. */
 	uint32_t whole_first, whole_last;
 	/* The skip schedule. If it has phases, their values replace skip, share, whole_first and
 	 * whole_last. */
@@ -38,8 +38,8 @@ int visit_rules_check(const struct visit_rules *r, uint32_t n_stages, struct err
 
 /* Returns the number of stages that a microbatch skips in iteration `iteration` (from 0) of
  * `iterations`. A schedule gives the number for each phase. Without a schedule, the number is 0 in
- * the first and last iterations (whole_first, whole_last), and `skip` in the others. *share:
- * percentage of the microbatches that skip this number. */
+ * the first and last iterations (whole_first, whole_last), and `skip` in all other iterations.
+ * *share: percentage of the microbatches that skip this number. */
 uint32_t visits_skip(const struct visit_rules *r, uint64_t iteration, uint64_t iterations,
 		     uint32_t *share);
 

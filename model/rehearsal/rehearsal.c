@@ -1,6 +1,7 @@
 /* Computes the widths of a rehearsal's model. All widths shrink by the square root of the divisor,
- * so that shapes stay similar. In formats with a scale for each group or a mean for each channel,
- * scales and means then take nearly the same share of the bytes as in the real model. */
+ * so that shapes stay similar. Some formats have a scale for each group or a mean for each channel.
+ * With similar shapes, these scales and means take nearly the same share of the bytes as in the
+ * real model. */
 #include "model/rehearsal/rehearsal.h"
 
 #include <math.h>

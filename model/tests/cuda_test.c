@@ -748,8 +748,8 @@ TEST(encoded_activations_give_the_same_bits)
 
 enum { TASKS = 6, GUESSED_WRONG = 2, DROPPED = 3 };
 
-/* The inputs of some forward passes in q6, and the outputs: those of passes without concurrent
- * copies (want), and those with them (got). */
+/* The inputs of some forward passes in q6, and their outputs. want: outputs without concurrent
+ * copies. got: outputs with concurrent copies. */
 struct queued_passes {
 	struct pair p;
 	struct codec codec;

@@ -54,8 +54,8 @@ static struct {
 	bool has_begun[THREADS_MOST];
 	enum stop { AT_BARRIER, IN_WARP, DONE } stopped[THREADS_MOST];
 	struct lane_words said[2]
-			      /* Two arrays, used alternately, because no thread is two operations
-			       * ahead of another. */
+			      /* Two arrays, used alternately. Two suffice, because no thread is two
+			       * operations ahead of another. */
 			      [THREADS_MOST];
 	unsigned char turn[THREADS_MOST];
 	struct { void *to; const void *from; } copies[THREADS_MOST][COPIES_MOST];
@@ -796,9 +796,8 @@ static void append(struct device_graph *g, const struct op *o)
 	g->ops[g->n++] = *o;
 }
 
-/* Queues work on a stream. Copies on the streams of copies run as soon as they can if
- * copies_run_early is true, and otherwise only when another stream or the program waits for them.
- */
+/* Queues work on a stream. If copies_run_early is true, copies on the streams of copies run as soon
+ * as they can. Otherwise they run only when another stream or the program waits for them. */
 static void queue_on(struct device *d, enum device_stream stream, const struct op *o)
 {
 	pthread_mutex_lock(&emulation);

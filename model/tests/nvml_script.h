@@ -1,5 +1,5 @@
 /* nvml_script.h - the answers of tests/nvml.c, which replaces NVIDIA's library in tests. A test
- * sets them through the library's symbol nvml_script. NVML_TEST_BUS is its only GPU.
+ * sets these answers through the library's symbol nvml_script. NVML_TEST_BUS is its only GPU.
  */
 #ifndef MODEL_TESTS_NVML_SCRIPT_H
 #define MODEL_TESTS_NVML_SCRIPT_H

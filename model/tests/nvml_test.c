@@ -65,7 +65,7 @@ TEST(figures_that_an_old_library_lacks_are_absent)
 	assert_int_equal(f.power_mw, 0);
 }
 
-/* A card may lack any single figure: the other figures stay. */
+/* If a card lacks one figure, the other figures are still read. */
 TEST(figures_that_a_card_does_not_support_are_absent)
 {
 	struct nvml_script *s = script("nvml.so");

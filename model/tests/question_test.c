@@ -17,7 +17,7 @@ static const char bpe[] =
 	"{\"l\": 0, \"o\": 1, \"w\": 2, \"\xc4\xa0\": 3, \"lo\": 4, \"\xc4\xa0lo\": 5},"
 	"\"merges\": [\"l o\", \"\xc4\xa0 lo\"]}}";
 
-static struct tokenizer *tokenizers[2]; /* tokens are bytes, and the tokenizer `bpe` */
+static struct tokenizer *tokenizers[2]; /* [0]: every byte is a token; [1]: the tokenizer `bpe` */
 
 static int open_tokenizers(void **state)
 {

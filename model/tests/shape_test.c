@@ -1,6 +1,5 @@
 /* Compares the numbers by which a fleet is chosen with the model's table of tensors. Also compares
- * them with the device memory of stages that the emulated GPU has made, which is the table in
- * docs/gpu.md. */
+ * them with the device memory of stages on the emulated GPU, which docs/gpu.md lists. */
 #include "base/tests/test.h"
 #include "model/shape.h"
 #include "model/tensor.h"

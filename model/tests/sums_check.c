@@ -46,7 +46,7 @@ static void fill(struct sums *x, bool finite)
 	stage_changed(x->device);
 }
 
-/* Returns a replica's gradient. gradients[0] is that of replica `rank`, which is on the device. */
+/* Returns a replica's gradient. Replica `rank`, which is on the device, has gradients[0]. */
 static const float *gradient_of(const struct sums *x, uint32_t replica, uint32_t rank)
 {
 	return x->gradients[replica == rank ? 0 : replica < rank ? replica + 1 : replica];

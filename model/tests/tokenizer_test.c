@@ -563,7 +563,7 @@ TEST(a_part_of_a_character_waits)
 		{ "\xf0", 0 },
 		/* The bytes can never become a character. */
 		{ "a\x80\x80\x80\x80", 5 },
-		{ "a\xff", 2 }, /* this byte cannot either */
+		{ "a\xff", 2 }, /* the byte 0xff can never begin a character */
 		{ "\xe4\xbd", 0 },
 		/* SentencePiece decodes each byte of an incomplete character as U+FFFD. */
 		{ "a\xef\xbf\xbd\xef\xbf\xbd", 1 },

@@ -83,9 +83,9 @@ static size_t space_after(const struct characters *c, const char *text, size_t a
 	return at;
 }
 
-/* Returns true if the token before has stripped all white space of which the token `a` at w->at
- * consists. The tokenizers package drops such a token only if the token strips the white space
- * before it too. */
+/* Returns true if `a`, found at w->at, consists only of white space that the token before it has
+ * already stripped. The tokenizers package drops such a token, but only if the token also strips
+ * the white space before it (lstrip). */
 static bool is_stripped(const struct added_walk *w, const struct added *a)
 {
 	return a->lstrip && w->at + a->size <= w->done;

@@ -32,9 +32,10 @@ struct beside {
 /* Reads the files that the folder has. -EINVAL: a file is damaged; -ENOTSUP: a key changes the
  * tokens in a way that is not supported. The error names file and key. */
 int beside_read(struct beside *out, const char *folder, struct error *err);
-/* Reads the tokenizer.json beside a SentencePiece model. Uses its added tokens, the token that
- * begins a document, and the places where a space is put before a text. The pieces come from the
- * SentencePiece model. Does nothing if there is no such file. Errors as for beside_read. */
+/* Reads the tokenizer.json beside a SentencePiece model. Uses the added tokens of that file, its
+ * token that begins a document, and its places where a space is put before a text. The pieces come
+ * from the SentencePiece model. Does nothing if there is no such file. Errors as for
+ * beside_read. */
 int beside_read_json(struct beside *b, const char *folder, struct error *err);
 void beside_fini(struct beside *b);
 

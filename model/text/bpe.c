@@ -75,7 +75,9 @@ struct output {
 	int32_t *tokens;
 	size_t n, room;
 	int rc; /* error code of the first failure */
-	const char *lacking; /* the byte without a token; NULL: not in the text as given */
+	/* byte of the given text that has no token; NULL: none, or only the normalised text has
+	 * it */
+	const char *lacking;
 };
 
 /* ---- tables ---- */

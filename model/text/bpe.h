@@ -73,7 +73,7 @@ bool bpe_is_bytes(const struct bpe *b);
 
 /* Encode and decode; the caller frees the results. -ENOMEM. -EINVAL: the text is not UTF-8 or has a
  * byte without a token, or a token does not exist. If a byte is invalid or has no token, bpe_encode
- * sets *n to the byte's index, or to `size` if only the normalised text has this byte. */
+ * sets *n to the byte's index. If only the normalised text has this byte, *n is `size`. */
 int bpe_encode(struct bpe *b, const char *text, size_t size, int32_t **tokens, size_t *n);
 int bpe_decode(const struct bpe *b, const int32_t *tokens, size_t n, char **text, size_t *size);
 

@@ -330,8 +330,8 @@ static bool is_piece(const struct piece_text *p, int32_t token)
 	return (uint32_t)token < p->n_pieces && !p->extras[token].content;
 }
 
-/* Decodes a run of pieces. With "legacy", every run loses the space before it; otherwise only the
- * beginning of the text loses one. */
+/* Decodes a run of pieces. With "legacy", every run loses the space before it. Otherwise only the
+ * run at the beginning of the text loses it, and only with prefix_first. */
 static int decode_run(struct piece_text *p, struct text *out, const int32_t *tokens, size_t n,
 		      bool first)
 {
@@ -367,7 +367,7 @@ int piece_text_decode(struct piece_text *p, const int32_t *tokens, size_t n, cha
 			i += run;
 			continue;
 		}
-		/* A number between those of two tokens may have no token, and then has no text. */
+		/* A number below the largest token may have no token, and then has no text. */
 		if (p->extras[tokens[i]].content && !p->extras[tokens[i]].special)
 			rc = put_text(&out, p->extras[tokens[i]].content,
 				      strlen(p->extras[tokens[i]].content));

@@ -270,8 +270,9 @@ int tokenizer_encode(struct tokenizer *t, const char *text, size_t size, int32_t
 
 /* ---- cuts in a text ---- A text is cut before white space that follows another character, because
  * words end there under every rule of split.h. But pieces of a SentencePiece model may continue
- * across such a place, and the model may put a space before each text. Each candidate is therefore
- * tried: the tokens of the bytes before the cut must be the first tokens of the bytes around it. */
+ * across such a place, and the model may put a space before each text. Each cut is therefore
+ * tested: the tokens of some bytes before the cut must be the first tokens of these bytes and those
+ * after the cut. */
 
 static bool is_space(char c)
 {

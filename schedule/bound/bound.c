@@ -1,8 +1,8 @@
 /* The bound, computed in parts as time allows.
  *
- * First comes each data node alone, the one that finishes latest first; a data node like an
- * examined one is skipped. Then comes each stage alone, and then the coverage bound, in several
- * steps. Each part can only raise the bound, so the bound is valid after any part. */
+ * The parts are each data node alone (the latest to finish comes first), then each stage alone,
+ * then the coverage bound, which takes several steps. A data node that equals an examined one is
+ * skipped. Each part can only raise the bound, so the bound is valid after any part. */
 #include "schedule/bound/bound.h"
 
 #include <math.h>
@@ -15,17 +15,18 @@
 #include "schedule/bound/single_machine.h"
 #include "schedule/bound/shortest_paths.h"
 
-/* Limit of the partial schedules with equal numbers of F, L and B done (most_states of
- * single_machine.h). */
+/* Argument most_states of single_machine_least_s: number of partial schedules kept for each triple
+ * of forward passes, losses and backward passes done. */
 #define MOST_STATES 100
 /* After this many examined hops, the remaining data nodes are skipped. */
 #define MOST_HOPS 300000000L
-/* During a search, a step of the bound is due every n_nodes / NODES_APART + 1 evaluations. A step
- * that compared partial schedules (states) delays the next step: STATES_A_VISIT states count as
- * much as one simulated visit. The bound then takes about a tenth of the search's time. */
+/* During a search, bound_beside takes a step of the bound every n_nodes / NODES_APART + 1
+ * evaluations. A step that compared partial schedules (states) delays the next step:
+ * STATES_A_VISIT states count as much as one simulated visit. The bound then takes about a tenth
+ * of the search's time. */
 #define NODES_APART 4
 #define STATES_A_VISIT 1
-/* Limits of the steps and of the compared states in one call of bound_answer. */
+/* Limits of one call of bound_answer: number of steps, and number of states compared. */
 #define MOST_STEPS 100
 #define MOST_COMPARED 5000000
 
@@ -36,8 +37,8 @@ struct bound {
 	/* Array of sizes[0]: number of microbatches of each data node, in the order of
 	 * s->members. */
 	int *sent;
-	/* Array of sizes[0]: indices of the data nodes in s->members, those that finish latest
-	 * first. */
+	/* Array of sizes[0]: indices of the data nodes in s->members. The data nodes that finish
+	 * latest come first. */
 	int *order;
 	/* Number of parts that are done or skipped. The parts are the data nodes in `order`, then
 	 * the stages but stage 0. */
@@ -45,7 +46,8 @@ struct bound {
 	int64_t due; /* number of evaluations until the next step is due during a search */
 	bool done;
 	struct shortest_paths *routes;
-	/* The last part of the bound; NULL: not reached, or not possible for this cluster. */
+	/* The last part of the bound. NULL: this part is not reached yet, or is not possible for
+	 * this cluster. */
 	struct coverage_bound *coverage;
 	double best_s;
 };
@@ -111,9 +113,9 @@ static void bound_data_node(struct bound *b, int place)
 		b->best_s = fmax(b->best_s, single_machine_least_s(&m, MOST_STATES, &exact));
 }
 
-/* Returns true if the search can skip the data node s->members[place]: a data node with equal
- * routes, speed and memory and at least as many microbatches has been examined, or the limit on
- * hops is reached. */
+/* Returns true if the search can skip the data node s->members[place]. This is so if the limit on
+ * hops is reached, or if an examined data node has the same routes, speed and memory, and at least
+ * as many microbatches. */
 static bool may_skip(const struct bound *b, int place)
 {
 	for (int i = 0; i < b->next; i++) {

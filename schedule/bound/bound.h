@@ -20,8 +20,8 @@
 struct bound; /* opaque: the state of the computation */
 
 /* Borrows p and s until bound_free. s gives the assignment of nodes to stages. finish_s: array of
- * n_mb, the second at which each microbatch finishes in the best plan so far. The data nodes of
- * late microbatches are examined first. NULL: any order. */
+ * n_mb, the second at which each microbatch finishes in the best plan so far. The bound examines
+ * the data nodes of late microbatches first. finish_s NULL: it examines them in any order. */
 struct bound *bound_new(const struct problem *p, const struct solution *s,
 			const double *finish_s);
 void bound_free(struct bound *b);

@@ -1,10 +1,11 @@
 /* Tries lengths T of the iteration, one after the other.
  *
- * A point of the hull (nearest_point.h) is a vector: how often each stage is visited by trips that
- * fit into T. The prices of visits are the direction from the hull's nearest point to the demanded
- * numbers. At these prices, pricing.h finds the trips of each data node that earn the most within
- * T. If all data nodes together earn less than the demanded visits are worth, T is impossible, and
- * a longer T is tried. Otherwise the visits of these trips become one more point of the hull.
+ * A point of the hull (nearest_point.h) is a vector: how often trips that fit into T visit each
+ * stage. The prices of visits are the direction from the hull's nearest point to the demanded
+ * numbers. At these prices, pricing.h finds for each data node the trips within T whose visits
+ * have the highest total price. If all these totals together are less than the total price of the
+ * demanded visits, T is impossible, and a longer T is tried. Otherwise the visits of these trips
+ * become one more point of the hull.
  *
  * A step examines one kind of data node, so that a search can run between two steps. */
 #include "schedule/bound/coverage_bound.h"
@@ -50,17 +51,19 @@ struct coverage_bound {
 	struct kind *kinds;
 	int n_sets;
 	uint64_t *stages; /* array of n_sets: stages of each set, as bits */
-	double *value;    /* array of n_sets: worth of each set of stages at the present prices */
-	/* Array of n_stages - 1: visits made minus visits demanded, of stages 1 and up. */
+	/* Array of n_sets: sum of the present prices of each set's stages */
+	double *value;
+	/* Array of n_stages - 1: for each stage from 1 on, visits made minus visits demanded. */
 	double *point;
 	struct nearest_point *nearest;
 	struct pricing *pricing;
-	/* Arrays of n_sets: seconds and worth of the routes given to pricing.h */
+	/* Arrays of n_sets with the routes for pricing.h: seconds, and sum of the stages' prices */
 	double *route_s, *worth;
 	uint64_t *route_stages;
 
 	double proved_s, tried_s, stride;
-	/* Some T could not be proved impossible; strides then shrink instead of growing. */
+	/* true: some length T could not be proved impossible, so each further step towards a
+	 * longer T is half as long as the last one. false: each step is twice as long. */
 	bool failed;
 	int prices;     /* number of prices tried for the present T */
 	int n_examined; /* number of kinds that were examined at the present prices */
@@ -203,10 +206,10 @@ static void value_sets(struct coverage_bound *e)
 	}
 }
 
-/* Chooses the routes that are worth more than all shorter routes, and returns their number. If
+/* Chooses the routes with a higher price than all shorter routes, and returns their number. If
  * there are more than MOST_ROUTES, several neighbouring routes become one route with the shortest
- * length and the highest worth among them. Earnings can then only be too high, so the bound stays
- * valid. */
+ * length and the highest price among them. The totals of pricing.h can then only be too high, so
+ * the bound stays valid. */
 static int choose_routes(struct coverage_bound *e, const struct kind *k)
 {
 	double best = -INFINITY;
@@ -231,8 +234,8 @@ static int choose_routes(struct coverage_bound *e, const struct kind *k)
 	return kept;
 }
 
-/* Returns the most that the microbatches of a data node of this kind can earn within T. Adds the
- * visits of their trips to `visits`. */
+/* Returns the highest total price of the trips that the microbatches of a data node of this kind
+ * can make within T. Adds the visits of these trips to `visits`. */
 static double earn_most(struct coverage_bound *e, const struct kind *k, int *visits)
 {
 	const struct cluster_node *n = &e->p->c->nodes[k->node];
@@ -253,7 +256,7 @@ static double earn_most(struct coverage_bound *e, const struct kind *k, int *vis
 }
 
 /* Returns the number of visits that a plan must demand of the stage: of all numbers that exposure
- * (CC3) allows, the one that is worth least at the present prices. */
+ * (CC3) allows, the one with the lowest total price. */
 static int demanded_visits(const struct coverage_bound *e, int stage)
 {
 	return price_of(e, stage) < 0 ? e->p->high[stage] : e->p->low[stage];

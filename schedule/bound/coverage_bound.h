@@ -3,14 +3,14 @@
  *
  * A data node alone would skip the stages that are far from it, but equal exposure (CC3) forbids
  * that all data nodes do so. Each visit of a stage therefore gets a price, above 0 if too few
- * microbatches would visit the stage. Within T seconds, the trips of a data node can earn only a
- * limited amount (pricing.h). The trips follow the fastest path through each set of stages
- * (shortest_paths.h). If the data nodes together earn less than the demanded visits are worth, no
- * paths and no order of tasks make an iteration of T seconds possible.
+ * microbatches would visit the stage. Within T seconds, the total price of a data node's visits is
+ * limited (pricing.h). The trips follow the fastest path through each set of stages
+ * (shortest_paths.h). If these limits together are below the total price of the demanded visits,
+ * no paths and no order of tasks make an iteration of T seconds possible.
  *
  * The prices are the direction that separates the visits that can be made from those that must be
- * made (nearest_point.h). T grows until it cannot be proved impossible; then the strides shrink.
- * Internal to schedule/.
+ * made (nearest_point.h). The search tries longer and longer T until some T cannot be proved
+ * impossible. Then it continues in smaller and smaller steps. Internal to schedule/.
  */
 #ifndef SCHEDULE_COVERAGE_BOUND_H
 #define SCHEDULE_COVERAGE_BOUND_H
@@ -30,7 +30,7 @@ struct coverage_bound *coverage_bound_new(struct arena *a, const struct problem 
  * takes some milliseconds, or up to a tenth of a second with 1,000 nodes. Returns false if no step
  * is left. */
 bool coverage_bound_step(struct coverage_bound *e, double known_s);
-/* Returns the number of states compared so far, as pricing_work does */
+/* Returns the number of states that pricing.h has compared so far. */
 int64_t coverage_bound_work(const struct coverage_bound *e);
 /* Returns the bound proved so far; 0: none. */
 double coverage_bound_s(const struct coverage_bound *e);

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Weights and pivots count as 0 below this. Squared lengths count as 0 below this times the squared
- * length of the newest point (at least 1). */
+/* Weights and pivots below this count as 0. A squared length counts as 0 below this times the
+ * squared length of the newest point, which is taken as at least 1. */
 #define TINY 1e-10
 
 /* The mixture has at most one point more than there are coordinates. */
@@ -102,7 +102,7 @@ static bool solve_equations(double *rows, int n)
 
 /* Finds the mixture of all points, with weights of any sign, that is nearest to the origin. All
  * points then have the same dot product with the result. Returns false if some point is a mixture
- * of the others. */
+ * of the other points. */
 static bool mix_points(struct nearest_point *s)
 {
 	int n = s->n + 1, width = n + 1;
@@ -123,8 +123,8 @@ static bool mix_points(struct nearest_point *s)
 	return true;
 }
 
-/* Moves the weights towards the mixture until the first weight becomes 0, and drops that point.
- * Returns true if no weight became 0. */
+/* Moves the weights towards those of mix_points until some weight becomes 0, and drops the point
+ * of this weight. Returns true if no weight became 0. */
 static bool approach_mixture(struct nearest_point *s)
 {
 	double far = 1;

@@ -23,8 +23,8 @@ struct pricing {
 	/* The request that is being answered. */
 	const struct pricing_request *request;
 	double within_s;
-	/* Difference in seconds that counts as much as a difference in worth of 1, when similar
-	 * states are merged. */
+	/* When similar states are merged, a difference of this many seconds counts as much as a
+	 * difference of 1 in total price. */
 	double per_worth;
 };
 
@@ -55,7 +55,7 @@ static bool no_worse(const struct state *a, const struct state *b, int under_way
 }
 
 /* Merges the state into the most similar state of the list, which is full. The result has the
- * earlier of each time and the higher worth of the two states. */
+ * earlier of each time and the higher total price of the two states. */
 static void merge_state(const struct pricing *t, struct state *list, const struct state *s,
 			int under_way)
 {
@@ -82,8 +82,8 @@ static void merge_state(const struct pricing *t, struct state *list, const struc
 		into->sent_s[k] = fmin(into->sent_s[k], s->sent_s[k]);
 }
 
-/* Returns true if the microbatches that are not sent yet can still return within the time, even if
- * all of them take the shortest route. */
+/* Returns true if the unsent microbatches, all on the shortest route, can still return within the
+ * time. */
 static bool may_fit(const struct pricing *t, const struct state *s, int under_way, int unsent)
 {
 	const struct pricing_request *q = t->request;
@@ -132,8 +132,8 @@ static void reach_state(struct pricing *t, const struct state *s, int under_way,
 }
 
 /* Lets one of the microbatches under way (index `which`) return. Tries the longest route that ends
- * before the machine is free, and all longer routes, which are worth more but make the machine
- * wait. Skips returns that would start after latest_s. */
+ * before the machine is free. Also tries all longer routes, which have a higher price but make the
+ * machine wait. Skips returns that would start after latest_s. */
 static void take_back(struct pricing *t, const struct state *from, int which, int under_way,
 		      int unsent, double latest_s)
 {

@@ -26,11 +26,11 @@ struct shortest_paths {
 	/* For each kind, an array of (n, n): seconds of a hop from u to v, with the work at v.
 	 * NULL: not computed yet. */
 	double *hop[3];
-	/* Array of (length, n): least seconds to reach each group, one row for each number of
-	 * visits before. */
+	/* Array of (length, n): least seconds to reach each group. Row k is for paths with k
+	 * visits before the group. */
 	double *at_top;
-	/* Array of (length, n): like at_top, only paths that have skipped the stage below their
-	 * last visit. */
+	/* Array of (length, n): like at_top, but only for paths that have skipped the stage below
+	 * their last visit. */
 	double *from_below;
 	/* Array of (length, n): like at_top, but for paths that end with the lower stage of an
 	 * exchange. */
@@ -146,7 +146,7 @@ static void spread_from(struct shortest_paths *w, int k, const double *from_u, i
 	w->work += w->n - next;
 }
 
-/* Extends a path that has skipped the stage `under` to the nodes of that stage. */
+/* Extends a path, which has skipped the stage `under`, by a visit to a node of that stage. */
 static void exchange_stages(struct shortest_paths *w, int k, const double *from_v, int under,
 			    double s)
 {

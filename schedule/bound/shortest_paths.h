@@ -22,12 +22,12 @@ struct shortest_paths *shortest_paths_new(struct arena *a, const struct problem 
 					  const struct solution *s);
 /* Returns a number that is the same for data nodes with equal routes, speeds and memory. */
 int shortest_paths_like(const struct shortest_paths *w, int data_node);
-/* Returns the seconds of the data node's fastest path; all path lengths of the problem are
- * considered. INFINITY: there is no path. */
+/* Returns the seconds of the data node's fastest path, of any length that the problem allows.
+ * INFINITY: there is no path. */
 double shortest_paths_fastest_s(struct shortest_paths *w, int data_node,
 				enum shortest_paths_kind kind);
-/* Returns the number of sets of stages, stage 0 not counted, that a path can visit. INT_MAX: there
- * are more than that. */
+/* Returns how many different sets of stages, without stage 0, a path can visit. INT_MAX: more than
+ * INT_MAX sets. */
 int shortest_paths_sets(const struct shortest_paths *w);
 /* Finds, for each set of stages that a path can visit, the fastest round trip through exactly these
  * stages. Sets are in ascending order by first stage, then second, and so on. Both arrays have

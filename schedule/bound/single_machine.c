@@ -8,8 +8,8 @@
 
 #include "base/alloc.h"
 
-/* A partial schedule. at_s has an entry for each microbatch under way, oldest first: the earliest
- * start of its B if its L is done, else the end of its F. */
+/* A partial schedule. at_s has an entry for each microbatch under way, oldest first. If its L is
+ * done, the entry is the earliest start of its B, otherwise the end of its F. */
 struct state {
 	double free_s; /* time at which the machine is free, overhead included */
 	double at_s[SINGLE_MACHINE_MOST_SLOTS];
@@ -128,7 +128,7 @@ static void extend_state(struct walk *w, struct done d, const struct state *from
 
 /* Extends all states in which `tasks` tasks are done by one more task. The index of a list of
  * states (cell) encodes the done tasks of microbatches under way (struct done). All other done
- * tasks belong to finished microbatches, three to each. */
+ * tasks belong to finished microbatches, each of which has done its three tasks. */
 static void take_layer(struct walk *w, int tasks)
 {
 	memset(w->n_next, 0, (size_t)w->n_cells * sizeof(*w->n_next));

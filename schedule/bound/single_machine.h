@@ -21,13 +21,13 @@
 
 struct single_machine {
 	double forward_s, loss_s, backward_s, overhead_s;
-	/* Least time from the end of a microbatch's forward pass to the moment when the input of
-	 * its loss is back at this node. */
+	/* Least time from the end of a microbatch's forward pass until the input of its loss is
+	 * back at this node. */
 	double lag_loss_s;
-	/* Least time from the end of a microbatch's loss to the moment when the input of its
-	 * backward pass is back at this node. */
+	/* Least time from the end of a microbatch's loss until the input of its backward pass is
+	 * back at this node. */
 	double lag_back_s;
-	double lag_round_s; /* least sum of both lags on one route */
+	double lag_round_s; /* least sum of lag_loss_s and lag_back_s on one route */
 	int n;              /* number of microbatches */
 	int slots;          /* limit of microbatches under way at once */
 };
@@ -35,9 +35,9 @@ struct single_machine {
 /* Returns a lower bound of the makespan, in seconds. Sets *exact if the bound is the least makespan
  * itself. most_states: number of states kept for each triple of numbers of F, L and B done.
  *
- * If most_states is 0, or the slots or microbatches exceed SINGLE_MACHINE_MOST_SLOTS or
- * SINGLE_MACHINE_MOST_MB, only a formula is used: the sum of all round trips, divided by the number
- * of slots. The formula adds the unused time of slots whose first F or last B waits for the
+ * Only a formula is used if most_states is 0, or if there are more than SINGLE_MACHINE_MOST_SLOTS
+ * slots or SINGLE_MACHINE_MOST_MB microbatches. The formula is the sum of all round trips, divided
+ * by the number of slots. It adds the unused time of slots whose first F or last B waits for the
  * machine. */
 double single_machine_least_s(const struct single_machine *m, int most_states, bool *exact);
 

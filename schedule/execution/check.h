@@ -6,7 +6,8 @@
  *   share   With skip_share, that percentage of each data node's microbatches has path_length
  *           nodes. The other microbatches visit every stage.
  *   batch   Every data node sends microbatches_per_data_node. If data nodes are excluded, the
- *           remaining data nodes may send their microbatches too, so that the total is the same.
+ *           remaining data nodes may send the excluded nodes' microbatches too, so that the total
+ *           is the same.
  *   CC1     Every path starts in stage 0, at the microbatch's own data node.
  *   CC2     Stages ascend, but two stages of neighbouring numbers that follow one another may be
  *           exchanged. Exchanges do not overlap, and stage 0 stays first.

@@ -33,7 +33,7 @@ struct heap {
 struct microbatch_state {
 	int step; /* index of the task in the chain, 0 to 2 * length */
 	double arrival_s;
-	/* Index of the task that delays this one, as sim_task.waited_for; -1: not known yet. */
+	/* Index of the task that delays this one (see sim_task.waited_for); -1: not known yet. */
 	int delayed_by;
 	int next_arrived; /* the next microbatch in the node's list `arrived`; -1: none */
 };
@@ -50,8 +50,8 @@ struct node_state {
 	int arrived;
 	int n_holding; /* number of microbatches that hold a slot */
 	/* Forward tasks that have started here, oldest first. The microbatches of tasks before the
-	 * index `oldest` have all given back their slot; some of the later ones may have done so
-	 * too. */
+	 * index `oldest` have all given back their slot; some microbatches of later tasks may have
+	 * done so too. */
 	int *started, n_started, oldest;
 };
 
@@ -181,9 +181,9 @@ static void note_collision(struct simulated_run *r, struct sim_task *task, int d
 	}
 }
 
-/* Returns when an output leaves the node `from`: at end_s or, if the link to `to` is still busy
- * then, when the link becomes free. Outputs leave in the order in which the node starts its tasks,
- * because the node ends its tasks in that order. */
+/* Returns when an output leaves the node `from`: at end_s, or later if the link to `to` is still
+ * busy. Outputs leave in the order in which the node starts its tasks, because the node ends its
+ * tasks in that order. */
 static double leave_s(struct simulated_run *r, int from, int to, double end_s)
 {
 	double *free_s;
@@ -247,9 +247,9 @@ static void start_task(struct simulated_run *r, int node, int mb)
 	send_on(r, mb, node, task->end_s);
 }
 
-/* Starts the best waiting task that may start, on a node that is free. Then the microbatches that
- * have just arrived record what delays them: that task or, if no task may start, the microbatch
- * that has held a slot longest. */
+/* Starts the best waiting task that may start, on a node that is free. The microbatches that have
+ * just arrived record what delays them: the task that starts or, if no task may start, the
+ * microbatch that has held a slot longest. */
 static void start_best(struct simulated_run *r, int node)
 {
 	struct node_state *n = &r->nodes[node];
@@ -383,7 +383,8 @@ static int find_microbatch(const struct plan *p, int id)
 	return low < p->n_microbatches && p->microbatches[low].id == id ? low : -1;
 }
 
-/* Fills in the priorities. Entries of the plan's order without a task on that node are ignored. */
+/* Fills in the priorities. An entry of the plan's order is ignored if its node has no such
+ * task. */
 static void fill_priorities(struct simulated_run *r)
 {
 	for (size_t i = 0; i < (size_t)r->p->n_microbatches * (size_t)r->steps; i++)

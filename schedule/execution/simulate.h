@@ -31,10 +31,10 @@ struct sim_task {
 	double arrival_s, start_s, end_s;
 	/* The task waited after its arrival, and is not the first forward task of its microbatch */
 	bool collided;
-	/* Index of the task that delayed this one; -1: this task did not wait. It is the task that
-	 * the node ran at this task's arrival, or started then instead of this task. If the node
-	 * was idle because no slot was free, it is the F of the microbatch that had held a slot
-	 * longest. */
+	/* Index of the task that delayed this one; -1: this task did not wait. The delaying task
+	 * is the one that the node ran at this task's arrival, or that it started then instead of
+	 * this task. If the node was idle because no slot was free, it is the F of the microbatch
+	 * that had held a slot longest. */
 	int waited_for;
 };
 

@@ -13,8 +13,8 @@
 
 enum { EVALUATIONS = 20000, MOST_STAGES = 16 };
 
-/* Cuts the layers equally, and gives the nodes to the stages in turn. Leaves out a node that cannot
- * hold every stage of this cut. Returns false if fewer nodes than stages remain. */
+/* Cuts the layers equally, and gives the nodes to the stages in turn. Leaves out each node that
+ * cannot hold every stage of this cut. Returns false if fewer nodes than stages remain. */
 static bool cut_equally(struct candidate *c, int n_stages, const struct candidate_frame *f)
 {
 	int n = 0, first = 0, microbatches = f->batch / c->sequences;

@@ -26,11 +26,12 @@
 struct candidate_frame {
 	const struct fleet *fleet;
 	const struct model_shape *shape;
-	int batch;                     /* number of sequences in an iteration */
-	int skip, of_stages;           /* of each of_stages stages, a microbatch skips `skip` */
+	int batch; /* number of sequences in an iteration */
+	/* A microbatch skips `skip` of every of_stages stages. */
+	int skip, of_stages;
 	struct tensor_formats formats; /* the least exact formats that may be used */
-	/* Smallest and largest number of sequences in a microbatch: shape->batch times or divided
-	 * by a power of two. 0: from shape->batch / 4 to shape->batch * 8. */
+	/* Smallest and largest number of sequences in a microbatch. 0: no limit; the first
+	 * candidates then have from a quarter of shape->batch to 8 times shape->batch. */
 	int least_sequences, most_sequences;
 	/* true: tensors have exactly the formats in `formats`. false: the planner also tries more
 	 * exact formats. */

@@ -26,7 +26,7 @@ enum {
 	STEPS = 2000, /* number of proposals in a search for a division among few groups */
 	FEW_GROUPS = 5,
 	POOL = 48,       /* number of candidates that are planned at first */
-	OF_ONE_SIZE = 6, /* largest number of settings in the pool with the same number of stages */
+	OF_ONE_SIZE = 6, /* limit of the pool's settings with the same number of stages */
 	/* Number of candidates that are left after the halving, to be refined by single changes. */
 	REFINED = 4,
 	QUICK = 100,   /* evaluations for planning a candidate after a change */
@@ -39,13 +39,13 @@ enum {
  * is a simulated task (evaluate.h). */
 #define WORK 80000000
 #define WORK_OF_NODE 680000
-/* A part of the choice ends when this share of the whole work is done: the halving, the refinement
- * of the pool's candidates, and the further refinement of the best candidate. */
+/* Shares of the whole work at which three parts of a choice end: the halving, the refinement of
+ * the pool's candidates, and the further refinement of the best candidate. */
 #define HALVED 0.2
 #define FIRST_REFINED 0.5
 #define ALL_REFINED 0.7
 #define PLANNED_AGAIN 0.15 /* share of the work for the promising candidates */
-/* A format that is more exact is used if the iteration takes at most this many times as long. */
+/* A more exact format is used if it makes the iteration at most this many times as long. */
 #define WITHIN 1.01
 
 double choose_cost(const struct candidate *c, const struct aim *aim)
@@ -63,8 +63,8 @@ struct promise {
 	double cost;
 };
 
-/* The state of a choice. It has the best candidates so far: the best with each number of stages,
- * the fastest, the cheapest, and the promising ones in ascending order of cost. */
+/* The state of a choice. It keeps the best candidate with each number of stages, the fastest
+ * candidate, the cheapest, and the promising ones in ascending order of cost. */
 struct course {
 	struct effort effort;
 	struct groups groups;
@@ -145,7 +145,8 @@ static void keep(struct candidate *to, const struct candidate *c, double cost, d
 	to->price_per_hour = c->price_per_hour;
 }
 
-/* Returns true if the candidates differ at most in which of several similar nodes holds a stage. */
+/* Returns true if the candidates have the same setting and layers, and if each stage has equally
+ * many nodes of each group of similar nodes in both. */
 static bool are_alike(const struct course *c, const struct candidate *a, const struct candidate *b)
 {
 	int more[GROUPS_MOST][CLUSTER_MOST_STAGES + 1] = { 0 };
@@ -200,8 +201,8 @@ static void note_promise(struct course *c, const struct candidate *x)
 	}
 }
 
-/* Keeps a copy of the candidate if it is promising, or if it is the best so far with its number of
- * stages, the fastest, or the cheapest. */
+/* Keeps a copy of the candidate if it is promising, the fastest so far, the cheapest so far, or
+ * the best so far with its number of stages. */
 static void note(void *arg, struct candidate *x)
 {
 	struct course *c = arg;
@@ -220,7 +221,8 @@ static void note(void *arg, struct candidate *x)
 	note_promise(c, x);
 }
 
-/* Picks the setting with the least estimated cost that was not taken yet. -1: none is left. */
+/* Returns the setting with the least estimated cost among those not taken yet. -1: none is
+ * left. */
 static int next_setting(const struct course *c, const bool *taken, const int *of_size)
 {
 	int best = -1;

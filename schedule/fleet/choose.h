@@ -1,10 +1,11 @@
 /* choose.h - chooses how a fleet trains a model: the number of stages, the layers and nodes of each
  * stage, the nodes that are left out, the size of microbatches, and the formats of tensors.
  *
- * Candidates come from a rough estimate (division.h). Those that look best are planned with the
- * search that runs use (plan_search). In successive halving, candidates that stay among the best
- * get more and more evaluations. The best ones are then improved by single changes. Every reported
- * time is that of a plan which plan_search has found and checked, with its sums of gradients.
+ * Candidates come from a rough estimate (division.h). The most promising candidates are planned
+ * with the search that runs use (plan_search). In successive halving, candidates that stay among
+ * the best get more and more evaluations. The best ones are then improved by single changes. Every
+ * reported time is that of a plan which plan_search has found and checked, with its sums of
+ * gradients.
  *
  * The seed and the work determine the choice; a budget in seconds only ends it early. The number of
  * threads does not change the choice. */
@@ -47,14 +48,14 @@ struct choice_left_out {
 	 * more. INFINITY: no stage of the candidate fits into the node's memory, or the limit of
 	 * the price does not allow the node. */
 	double cost_with;
-	int stage; /* the stage in which the node would increase the cost the least */
+	int stage; /* stage in which the node would increase the cost the least */
 };
 
 struct choice {
 	int n;
 	struct candidate list[CHOICE_MOST]; /* array of n, the best first */
-	/* Only if has_baselines: the best equal cut of the best search, and that of DT-FM. The plan
-	 * of a candidate is NULL if no equal cut has a plan. */
+	/* With has_baselines, the best equal cut that the best search found, and the best that
+	 * DT-FM found. The plan of either is NULL if no equal cut has a plan. */
 	struct candidate equal, dtfm;
 	int n_left_out;
 	/* Array of n_left_out, owned: one entry for each group of similar nodes (groups.h). */

@@ -11,7 +11,7 @@
 /* First and last temperature of the annealing, as a share of the cost. */
 #define WARM 0.15
 #define COLD 0.002
-#define NO_ROOM 1e12 /* each layer for which no node has memory costs a division this much */
+#define NO_ROOM 1e12 /* cost of a division for each layer for which no node has memory */
 #define OVER_BUDGET 10.0
 
 struct pair {
@@ -189,8 +189,8 @@ static double busy_s(const struct tables *t, const struct division *d, int stage
 			  : visits_of(t, stage) / rate;
 }
 
-/* Cuts the layers for the nodes of this division. Returns the number of layers for which no stage
- * has room. */
+/* Chooses the number of layers of each stage for the nodes of this division. Returns the number of
+ * layers for which no stage has room. */
 static int cut(const struct tables *t, struct division *d)
 {
 	double seconds[CLUSTER_MOST_STAGES], first_s[CLUSTER_MOST_STAGES];
@@ -397,7 +397,7 @@ static void propose(const struct tables *t, struct division *d, struct rng *rng)
 	int k = 1;
 
 	if (rng_below(rng, 3) == 0) {
-		/* Up to all nodes, but small numbers are more likely. */
+		/* Allows up to all nodes, but makes small numbers more likely. */
 		if (fleet_is_large(t->f->fleet))
 			most = 1 + rng_below(rng, n);
 		k = 1 + (int)rng_below(rng, most);
@@ -430,7 +430,7 @@ static void deal(const struct tables *t, struct division *d, struct rng *rng)
 	settle_first(t, d, rng);
 }
 
-/* A group, and the cost of visiting it from another group and returning: a time, or a price. */
+/* A group, and the cost of a round trip from another group to this group: a time, or a price. */
 struct visit {
 	double cost;
 	int group;
@@ -445,8 +445,8 @@ static int compare_visits(const void *x, const void *y)
 	return a->group - b->group;
 }
 
-/* Orders the groups by the cost of a visit from group `from` and back to a stage of average
- * size. */
+/* Orders the groups by the cost of a round trip from the group `from`, with a visit to a stage of
+ * average size. */
 static void order_visits(const struct tables *t, int from, struct visit *order)
 {
 	int layers = (t->n_layers + t->set->n_stages - 1) / t->set->n_stages;

@@ -3,7 +3,7 @@
  * schedule/fleet/.
  *
  * The estimate is cheap enough for a million divisions. It only decides which divisions the planner
- * looks at. It is the largest of
+ * looks at. The estimate is the largest of
  *     the work of the slowest stage, shared by its nodes, and the time until the first microbatch
  *         reaches the stage;
  *     as many round trips as a data node needs for its microbatches with its slots;

@@ -115,8 +115,9 @@ static int measured_links(const struct cluster *c, const struct model_shape *sha
 	return 0;
 }
 
-/* Fills in the machines of a measured cluster. A node's measured memory is a number of microbatches
- * of an equal cut; it becomes the bytes of a stage with that many microbatches. */
+/* Fills in the machines of a measured cluster. A node's measured memory is a number of
+ * microbatches of an equal cut; it is converted to the bytes of a stage with that many
+ * microbatches. */
 static void measured_machines(const struct cluster *c, const struct model_shape *shape,
 			      struct fleet *f)
 {

@@ -23,7 +23,7 @@ static const char *bytes_text(double bytes, char out[BYTES_TEXT])
 }
 
 /* Returns the largest number of layers in a stage that the node can hold with one slot and
- * recomputed blocks. -1: it cannot even hold a stage without layers. */
+ * recomputed blocks. -1: the node cannot even hold a stage without layers. */
 static int layers_held(const struct candidate_frame *f, int node, bool has_ends, int sequences)
 {
 	int most = f->shape->n_layers;
@@ -40,8 +40,8 @@ static int compare_falling(const void *a, const void *b)
 	return *(const int *)b - *(const int *)a;
 }
 
-/* Returns the number of layers that the fleet can hold if each stage has one node: stage 0 has node
- * `first`, and the other stages have the nodes that hold the most layers. */
+/* Returns the number of layers that the fleet can hold if each stage has one node: node `first` in
+ * stage 0, and in the other stages the nodes that hold the most layers. */
 static int held_with(const struct candidate_frame *f, const int *as_first, const int *as_other,
 		     int first, int most_stages, int *room)
 {
@@ -59,7 +59,7 @@ static int held_with(const struct candidate_frame *f, const int *as_first, const
 /* The numbers of layers that the nodes can hold */
 struct room {
 	/* Arrays of n_nodes: most layers that each node holds as stage 0, or as another stage. -1:
-	 * it cannot hold the stage even without layers. */
+	 * the node cannot hold the stage even without layers. */
 	int *as_first, *as_other;
 	int *sorted; /* array of n_nodes, used by held_with */
 	/* Largest number of layers that the fleet can hold with one node in each stage, or a

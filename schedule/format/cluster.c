@@ -129,9 +129,9 @@ static void count_nodes(const struct cluster *c, const int *stage_of, int *sizes
 			sizes[stage_of[i]]++;
 }
 
-/* For each node without a stage, makes the smallest stage but 0 one node larger, because the sizes
- * of the stages must add up to the number of nodes. Stage 0 stays the same, because its size
- * determines the batch. */
+/* Makes room for the nodes without a stage: for each of them, the smallest stage other than stage
+ * 0 becomes one node larger. The sizes of the stages then add up to the number of nodes. Stage 0
+ * stays the same, because its size determines the batch. */
 static void add_spare_places(struct cluster *c, const int *stage_of)
 {
 	for (int i = 0; i < c->n_nodes && c->n_stages > 1; i++) {

@@ -50,9 +50,9 @@ struct cluster {
 	 * of the delay stays. A transfer occupies its link only for this time. NULL: unknown;
 	 * transfers then never wait for one another. */
 	double *bytes_s;
-	/* array of (n_nodes, n_nodes): seconds to transfer one stage's gradient. Below 0: unknown
-	 * or, without a link in delay_s, impossible. NULL: all unknown. The diagonal is not
-	 * read. */
+	/* array of (n_nodes, n_nodes): seconds to transfer one stage's gradient. Below 0: the time
+	 * is unknown, or delay_s has no such link. NULL: all times are unknown. The diagonal is
+	 * not read. */
 	double *sync_pair_s;
 	struct tensor_formats formats; /* the formats to which delay_s and sync_pair_s apply */
 	stage_set always;    /* stages that every microbatch visits; stage 0 is one of them */
@@ -66,20 +66,21 @@ struct cluster *cluster_alloc(int n_nodes, int n_stages, bool with_sync);
 void cluster_free(struct cluster *c); /* c may be NULL */
 /* Never returns NULL: if there is no memory, the program ends, as in base/alloc.h. */
 struct cluster *cluster_copy(const struct cluster *c) __attribute__((returns_nonnull));
-/* Copies a cluster, but only n of its nodes. The copy has the stage sizes of c, which no longer
- * match, so call cluster_set_stages next. Never returns NULL. */
+/* Copies a cluster, but only n of its nodes. The copy has the stage sizes of c, which do not match
+ * n nodes, so call cluster_set_stages next. Never returns NULL. */
 struct cluster *cluster_pick(const struct cluster *c, const int *nodes, int n)
 	__attribute__((returns_nonnull));
 
 /* Returns true if the nodes may have these stages: every stage has a node, and the number of data
  * nodes divides the batch. stage_of: array of n_nodes; below 0: the node has no stage. */
 bool cluster_may_have_stages(const struct cluster *c, const int *stage_of);
-/* Pins the nodes to these stages; cluster_may_have_stages must be true for them. Stage sizes then
- * count these nodes, and each node without a stage makes some stage but 0 one larger. The number of
- * microbatches in an iteration stays the same. */
+/* Pins the nodes to these stages; cluster_may_have_stages must be true for them. The size of a
+ * stage becomes the number of its nodes. Then each node without a stage makes the smallest stage
+ * other than stage 0 one larger. The number of microbatches in an iteration stays the same. */
 void cluster_set_stages(struct cluster *c, const int *stage_of);
 
-/* Returns the most stages that a path may skip: all but those that every microbatch visits. */
+/* Returns how many stages a path may skip at most: all stages but those that every microbatch
+ * visits. */
 static inline int cluster_most_skipped(const struct cluster *c)
 {
 	return c->n_stages - stage_set_count(c->always);
@@ -108,15 +109,15 @@ int cluster_parse(const char *text, size_t size, struct cluster **out, struct er
 /* Errors are those of reading the file and of cluster_parse; messages begin with the path. */
 int cluster_read(const char *path, struct cluster **out, struct error *err);
 
-/* Changes delay_s and sync_pair_s to those of other formats. Scales sync_pair_s as a whole, as if
- * it were only the transfer time of bytes: gradients are so long that latency hardly counts. */
+/* Changes delay_s and sync_pair_s to the times of other formats. Treats all of sync_pair_s as
+ * transfer time of bytes, because gradients are so long that latency hardly counts. */
 void cluster_reformat(struct cluster *c, const struct tensor_formats *is);
 
-/* The bytes of activations and of sums of gradients in their transfer formats, relative to fp32
- * (> 0). cluster_read_share shortens the times of a file, which apply to fp32, by these factors. It
- * scales sync_pair_s as a whole. It does not scale delay_s, because the file does not say which
- * part of delay_s the bytes take. With refuse_delays, a file with delay_s is refused unless
- * `activations` is 1. */
+/* The bytes of activations and of sums of gradients in their transfer formats, relative to fp32 (>
+ * 0). The times in a file apply to fp32. cluster_read_share multiplies the time of an activation's
+ * bytes, and all of sync_pair_s, by these factors. A file that gives delay_s does not say which
+ * part of it the bytes take, so delay_s stays as it is. With refuse_delays, such a file is refused
+ * unless `activations` is 1. */
 struct cluster_share {
 	double activations, sums;
 	bool refuse_delays;

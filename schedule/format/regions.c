@@ -148,7 +148,7 @@ void regions_free(struct regions *r)
 }
 
 /* Finds the locations of a setting, which are borrowed. -ENOENT: there is no such setting; the
- * message names those that exist. */
+ * message names all settings. */
 static int find_setting(const struct regions *r, const char *setting,
 			const char *const **locations, int *n, struct error *err)
 {

@@ -28,7 +28,7 @@ enum plan_algorithm {
 };
 /* Returns "best", "cbs", "no-tc2", "dtfm" or "dtfm-skip"; NULL after the last algorithm. */
 const char *plan_algorithm_name(enum plan_algorithm a);
-/* Writes the algorithm of that name to *out. Returns false if there is none. */
+/* Writes the algorithm with this name to *out. Returns false if no algorithm has this name. */
 bool plan_algorithm_named(const char *name, enum plan_algorithm *out);
 
 struct plan_request {
@@ -51,8 +51,8 @@ struct plan_request {
 	 * Needs PLAN_BEST, a free assignment and a cluster with sync_pair_s. 0: no limit. */
 	double sync_limit_s;
 	double budget_s; /* time limit of the search; 0 or less: no limit */
-	/* Limit of the number of evaluations; 0 or less: no limit. If neither limit is given,
-	 * plan_search takes one second. */
+	/* Limit of the number of evaluations; 0 or less: no limit. If neither this limit nor
+	 * budget_s is given, plan_search takes one second. */
 	int64_t evaluations;
 	uint64_t seed;
 	int threads; /* largest number of threads; 1 or less: only the caller's thread */
@@ -74,14 +74,14 @@ struct plan_request {
 	/* Borrowed; true ends the search with the best plan so far, if there is one. NULL: the
 	 * search cannot be cancelled */
 	const atomic_bool *cancel;
-	/* Called with each better plan, borrowed during the call, on the caller's thread. The first
-	 * call comes as soon as there is any valid plan. NULL: no calls. */
+	/* Called with each better plan on the caller's thread; the plan is borrowed during the
+	 * call. The first call comes as soon as there is any valid plan. NULL: no calls. */
 	void (*on_improvement)(void *arg, const struct plan *plan);
 	void *on_improvement_arg;
 };
 
-/* Sets the defaults: best, given assignment, one thread, seed 1, and no limit, clock or callback.
- */
+/* Sets the defaults: algorithm PLAN_BEST, no free assignment, one thread, seed 1, and no limit,
+ * clock or callback. */
 void plan_request_init(struct plan_request *q);
 
 /* Returns the number of stages that a path visits by default. The path skips a third of the stages,

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define ROUND_GROWTH 1.4
-/* The time limit of a move's simulation assumes that the move does not lower mean_finish below this
+/* The time limit of a move's simulation is computed as if the move lowered mean_finish to this
  * share of its present value. */
 #define LIKELY 0.98
 /* In small problems, pick_microbatch prefers late microbatches only if the problem has at least
@@ -119,8 +119,9 @@ bool anneal_knows_lanes(const struct problem *p)
 	return problem_is(p, REGIME_LANES) && p->length > 1;
 }
 
-/* Returns true if all moves plan lanes. In large clusters, such moves take long. As long as nodes
- * may change their stages there, moves that exchange the stages of two nodes gain more. */
+/* Returns true if all moves plan lanes. This is false while nodes may change their stages in a
+ * large cluster: moves of lanes take long there, and exchanging the stages of two nodes gains
+ * more. */
 static bool are_lanes_planned(const struct problem *p)
 {
 	return anneal_knows_lanes(p) && (p->n_movable < 2 || problem_is(p, REGIME_SHORT_ROUNDS));

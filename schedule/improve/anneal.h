@@ -47,7 +47,7 @@ struct anneal {
  * that the times predicted for a lane come out wrong. */
 bool anneal_knows_lanes(const struct problem *p);
 
-/* Starts at a solution (copied). -EDEADLK: it comes to a standstill. */
+/* Starts at a solution, which is copied. -EDEADLK: the solution comes to a standstill. */
 int anneal_init(struct anneal *a, const struct problem *p, const struct solution *from,
 		uint64_t seed, uint64_t stream);
 void anneal_fini(struct anneal *a);

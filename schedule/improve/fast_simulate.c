@@ -199,7 +199,8 @@ static void reset_run(struct fast_simulate *e, double limit_s)
 	}
 }
 
-/* Fits the calendar to the length of a run. Its scale changes the speed, not the result. */
+/* Fits the calendar to the length of a run. The width of a bucket changes the speed, not the
+ * result. */
 static void fit_calendar(struct fast_simulate *e)
 {
 	double span_s = e->n_buckets / e->per_s;
@@ -343,8 +344,8 @@ static void replay_kept(struct fast_simulate *e, double from_s)
 }
 
 /* Inserts the microbatch into the list of waiting microbatches, in order of arrival. Looks at the
- * end of the list first: microbatches that wait for their first F are inserted in order, and
- * scanning the list for each would take quadratic time. */
+ * end of the list first, because microbatches that wait for their first F are inserted in order.
+ * Scanning the list for each of them would take quadratic time. */
 static void wait_in_turn(struct fast_simulate *e, struct fast_simulate_node *n, int mb)
 {
 	int32_t *at = &n->first;
@@ -359,8 +360,9 @@ static void wait_in_turn(struct fast_simulate *e, struct fast_simulate_node *n, 
 	*at = mb;
 }
 
-/* Restores a microbatch that is between two tasks at from_s: puts its arrival into the queue if it
- * is still travelling, or the microbatch into the node's list if it waits for a slot. */
+/* Restores a microbatch that is between two tasks at from_s. If it is still travelling, its
+ * arrival goes into the queue. If it waits for a slot, the microbatch goes into the node's
+ * list. */
 static void place_microbatch(struct fast_simulate *e, int mb, double from_s)
 {
 	struct fast_simulate_event *event = &e->event[mb];

@@ -23,7 +23,8 @@ struct fast_simulate_step {
 	double rest_s;
 	int32_t node;
 	int8_t slots; /* +1: F takes a slot; -1: B gives it back; 0: L */
-	/* Distance in steps from the previous task of the chain, and to the next one. */
+	/* Number of steps from the previous task of the chain to this one, and from this one to
+	 * the next. */
 	uint8_t before, next;
 	bool last;
 };
@@ -50,7 +51,7 @@ struct fast_simulate_links {
 	uint64_t run; /* number of the present run */
 };
 
-/* The run that fast_simulate_keep has kept, in arrays like those of the last run. */
+/* The run kept by fast_simulate_keep. Its arrays are like those of the last run. */
 struct fast_simulate_kept {
 	double *arrival_s, *start_s;
 	struct fast_simulate_booking *booked;
@@ -59,9 +60,9 @@ struct fast_simulate_kept {
 
 struct fast_simulate {
 	const struct problem *p;
-	/* Array of n_nodes, borrowed: work of each node's stage. fast_simulate_set_paths takes the
-	 * stages from its solution; until then they are those to which the cluster pins the
-	 * nodes. */
+	/* Array of n_nodes, borrowed: work of each node's stage. The stages are those of the
+	 * solution that fast_simulate_set_paths got. Before that call, the stages are those to
+	 * which the cluster pins the nodes. */
 	const double *work;
 	int n_mb, n_nodes, steps; /* steps: number of steps in a chain, 2 * length + 1 */
 	double overhead_s;

@@ -96,8 +96,8 @@ void lanes_fill_hops(struct lanes *l, const struct solution *s)
 	l->hop_s = isfinite(least) ? least : 0;
 }
 
-/* Finds the lanes of a data node. A microbatch follows another in a lane if it waited for a slot,
- * and its first forward task (F) starts right after the last backward task (B) of the other. */
+/* Finds the lanes of a data node. Microbatch b follows microbatch a in a lane if b waited for a
+ * slot and the first forward task (F) of b starts right after the last backward task (B) of a. */
 static void find_lanes(struct lanes *l, const struct fast_simulate *e, int data_node)
 {
 	const struct slot_timeline *g = &l->timeline;
@@ -173,8 +173,8 @@ struct trip {
 	struct slot_timeline_task task[MOST_STEPS];
 	float home_s, over_s;
 	float worst_s; /* longest delay of other microbatches by one hop */
-	/* The hop that delays other microbatches longest; 0: no hop does, or only tasks at the data
-	 * node. */
+	/* The hop that delays other microbatches longest; 0: no hop delays any, or only the tasks
+	 * at the data node do. */
 	int worst;
 };
 
@@ -187,8 +187,8 @@ static void note_over(struct trip *w, int hop, float over_s)
 	}
 }
 
-/* Computes the times of the path's tasks while all other microbatches keep theirs. Returns false,
- * with w undefined, if the cost exceeds `most`. */
+/* Computes the times of the path's tasks if all other microbatches keep their times. Returns
+ * false, with w undefined, if the cost exceeds `most`. */
 static bool follow_path(const struct lanes *l, int mb, const int *path, float charge, float most,
 			struct trip *w)
 {
@@ -241,8 +241,8 @@ struct search {
 	int level, n;     /* present level, and number of states in it */
 	struct beam beam; /* the best states of the level */
 	float charge;
-	/* Least seconds between F and B of a visit in this level: for the later visits and the
-	 * loss, without the delays to and from the data node. */
+	/* Least seconds between F and B of a visit in this level, without the round trip to the
+	 * data node (away_s): the time of the later visits and of the loss. */
 	float rest_s;
 };
 
@@ -251,10 +251,10 @@ static struct lanes_state *level_of(const struct lanes *l, int level)
 	return l->states + VISIT_OWINGS * (size_t)level * (size_t)l->p->n_nodes;
 }
 
-/* Returns the cost of a visit beyond its travel and work: the waits of the forward task (F) and the
- * backward task (B), and the charge for delaying other microbatches. B is assumed to arrive as
- * early as the rest of the path allows. Returns INFINITY if F alone costs `room` or more. *end_s
- * gets the end of F. */
+/* Returns the cost of a visit without its travel and work. The cost consists of the waits of the
+ * forward task (F) and the backward task (B), and of the charge for delaying other microbatches. B
+ * is assumed to arrive as early as the rest of the path allows. Returns INFINITY if F alone costs
+ * `room` or more. *end_s gets the end of F. */
 static float price_visit(const struct search *q, int v, float arrival_s, float room, float *end_s)
 {
 	const struct slot_timeline *g = &q->l->timeline;
@@ -357,8 +357,8 @@ static float cost_of(const struct search *q, const struct trip *w)
 	return w->home_s + q->charge * w->over_s;
 }
 
-/* Replaces the node of the hop that delays others most. Returns false if no other node is
- * better. */
+/* Replaces the node of the hop that delays other microbatches most. Returns false if no
+ * replacement is better. */
 static bool replace_worst(const struct search *q, int *path, struct trip *w)
 {
 	const struct lanes *l = q->l;
@@ -416,9 +416,9 @@ static void note_in_way(struct lanes *l, int mb)
 		l->in_way[l->n_in_way++] = mb;
 }
 
-/* Lists the microbatches that the trip delays. A task of the trip delays a later task of their own,
- * or they are the next ones to need a slot that the trip holds. sends: the next microbatch of the
- * lane starts right after the trip. */
+/* Lists the microbatches that the trip delays. Such a microbatch has a task that must wait for a
+ * task of the trip, or is the next to need a slot that the trip holds. sends: the next microbatch
+ * of the lane starts right after the trip. */
 static void find_in_way(struct lanes *l, const struct trip *w, bool sends)
 {
 	const struct slot_timeline *g = &l->timeline;
@@ -507,9 +507,9 @@ static bool put_in(struct lanes *l, const struct solution *s, int mb, float char
 	return true;
 }
 
-/* Picks the microbatch to plan next among the first n that were taken out. Without in_turn, picks
- * the one that is sent first; with in_turn, the one that was taken out first. Its predecessor in
- * the lane must have been planned. -1: none is left. */
+/* Picks the microbatch to plan next among the first n that were taken out. Considers only
+ * microbatches whose predecessor in the lane is already planned. With in_turn, picks the first in
+ * the list `out`; without it, the one that is sent first. -1: none is left. */
 static int next_of(const struct lanes *l, int n, bool in_turn)
 {
 	int best = -1;

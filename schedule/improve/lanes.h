@@ -63,13 +63,14 @@ struct lanes {
 	 * path. */
 	int out[LANES_MOST], n_out;
 	float was_s[LANES_MOST]; /* home_s of each microbatch in `out` before this move */
-	/* home_s of each microbatch in `out` with its new path, copied by lanes_restore. */
+	/* home_s of each microbatch in `out` with its new path, saved by lanes_restore. */
 	float back_s[LANES_MOST];
 	int n_back; /* number of entries of back_s */
 	/* array of n_mb: the microbatch is taken out and has no new path yet */
 	bool *is_out;
 	float over_s;               /* seconds by which other microbatches are delayed */
-	/* The delayed microbatches, or only the first LANES_MOST of them */
+	/* The delayed microbatches; if there are more than LANES_MOST, only the first
+	 * LANES_MOST */
 	int in_way[LANES_MOST], n_in_way;
 	struct stage_quota quota; /* visits of stages that the microbatches taken out may make */
 	/* Array of (length, VISIT_OWINGS * n_nodes): states of the search */

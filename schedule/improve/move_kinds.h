@@ -47,9 +47,10 @@ bool move_roles(struct moves *m, int mb); /* two nodes exchange their stages, wh
 
 /* ---- move_timed.c: moves that use idle times in the timetable ---- */
 
-/* The path takes other nodes of the same stages. */
+/* The path of mb gets other nodes of the same stages. */
 bool move_reroute(struct moves *m, int mb);
-/* Picks a wait of one microbatch for another, and gives one of the two a new route. */
+/* Picks two microbatches of which one waits for the other, and gives one of the two a new
+ * route. */
 bool move_unblock(struct moves *m, int mb);
 /* Like move_stage; then both microbatches get new routes. */
 bool move_stage_reroute(struct moves *m, int mb);

@@ -5,14 +5,15 @@
 #include <math.h>
 #include <string.h>
 
-/* Cost of one second by which a planned microbatch delays others, in seconds of its own time. */
+/* Cost of delaying other microbatches by one second, in seconds of the planned microbatch's own
+ * time. */
 #define CHARGE 2
-/* Largest cost of such a second if the delayed microbatches are planned again afterwards. */
+/* Largest value that force_lane uses in place of CHARGE. */
 #define FIRST_CHARGE 0.5
 /* Limit of the seconds by which a move may delay other microbatches, as a multiple of the mean work
  * of a visit. */
 #define MOST_DELAY 1.4
-#define LENT 3 /* fewer lanes than this are taken out only to offer their stages */
+#define LENT 3 /* take_lenders takes fewer random lanes than this out of the run */
 
 /* Takes the microbatch, or an earlier microbatch of its lane, and all later ones of the lane out of
  * the run. */
@@ -34,8 +35,8 @@ static int pick_neighbour(struct moves *m, int mb)
 	return g->task[list->first + draw_below(m, list->n)] / g->steps;
 }
 
-/* Takes up to LENT - 1 random lanes out of the run, so that the new paths may exchange stages with
- * theirs. */
+/* Takes up to LENT - 1 random lanes out of the run, so that the planned microbatches may exchange
+ * stages with the microbatches of these lanes. */
 static void take_lenders(struct moves *m)
 {
 	for (int n = draw_below(m, LENT); n > 0; n--)
@@ -48,8 +49,8 @@ static void touch_out(struct moves *m)
 		moves_touch(m, m->lanes->out[i]);
 }
 
-/* Plans the first n microbatches with little regard for delays to others, so that they get nearly
- * their best paths. Then takes the lanes that they delay out of the run. */
+/* Plans the first n microbatches with a small charge for delaying other microbatches, so that they
+ * get nearly their best paths. Then takes the lanes that they delay out of the run. */
 static bool force_lane(struct moves *m, int n)
 {
 	float charge = (float)(FIRST_CHARGE * rng_uniform(&m->rng));

@@ -276,8 +276,9 @@ static bool force_path(struct moves *m, int mb, const int *path, int spare)
 				left[k] = left[--n_left];
 		}
 		if (!pushed) {
-			/* No other microbatch can take over a visit. This is legal only if mb gives
-			 * up a node of the same stage; otherwise exposure would become unequal. */
+			/* No other microbatch can give up its visit of this node. This is legal
+			 * only if mb gives up another node of the same stage; otherwise exposure
+			 * would become unequal. */
 			if (own != 0)
 				return false;
 			left[0] = left[--n_left];

@@ -9,7 +9,7 @@
  *   exchange two neighbours in a path change places, if CC2 allows it
  *   reroute  the microbatch takes the nodes on which it finishes first, if all other microbatches
  *            keep their times
- *   unblock  of two microbatches of which one waits for the other, one is rerouted
+ *   unblock  a microbatch waits for another one; one of the two is rerouted
  *   trade    two microbatches exchange their nodes of one stage
  *   paths    two microbatches exchange all nodes but their data nodes
  *   copy     a microbatch takes the path of another microbatch of its data node; each displaced
@@ -53,13 +53,14 @@ struct moves {
 	bool *is_touched; /* array of n_mb */
 	/* Array of (n_mb, length): paths before the move, in the order of `touched` */
 	int *saved;
-	/* Stages whose exposure fell by one and rose by one; -1: none. */
+	/* The stage whose exposure fell by one, and the stage whose exposure rose by one; -1:
+	 * none. */
 	int left_stage, joined_stage;
 	/* true: the move has planned lanes, and lanes->was_s and lanes->back_s have the finish
 	 * times of the microbatches before and after it. */
 	bool is_planned;
 	int role_a, role_b; /* the two nodes that exchanged their stages; -1: none */
-	/* Candidate nodes for hops, filled by moves_refresh; empty if lanes are planned. */
+	/* Candidate nodes for hops, filled by moves_refresh; empty if moves plan lanes. */
 	struct candidate_lists candidates;
 };
 

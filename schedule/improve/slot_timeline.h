@@ -56,13 +56,15 @@ struct slot_timeline_task {
 void slot_timeline_init(struct slot_timeline *g, const struct problem *p);
 void slot_timeline_fini(struct slot_timeline *g);
 /* Fills the timeline from the simulation's last run, which must be complete. Rows ascend by
- * arrival. A forward task that waited for a slot may have started after later arrivals; its row
- * then comes after theirs, and gets the arrival time of the row before it. */
+ * arrival. A forward task that waited for a slot may have started after tasks that arrived later.
+ * Its row then comes after the rows of these tasks, and gets the arrival time of the row before
+ * it. */
 void slot_timeline_fill(struct slot_timeline *g, const struct fast_simulate *e);
 
 /* Removes all tasks of the microbatch from the node. */
 void slot_timeline_take_out(struct slot_timeline *g, int node, int mb);
-/* Adds a task after all tasks that arrived no later. Returns false if the list has no room. */
+/* Adds a task behind all tasks that arrived earlier or at the same time. Returns false if the list
+ * has no room. */
 bool slot_timeline_put_in(struct slot_timeline *g, const struct slot_timeline_task *t);
 /* Restores the timeline of the last fill. */
 void slot_timeline_restore(struct slot_timeline *g);

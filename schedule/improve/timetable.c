@@ -110,8 +110,8 @@ void timetable_fill(struct timetable *t, const struct fast_simulate *e)
 	}
 }
 
-/* Makes find_start_s ignore the tasks of a microbatch until put_tasks_back is called ("struck
- * out"). */
+/* Strikes out the tasks of a microbatch: find_start_s ignores them until put_tasks_back is
+ * called. */
 static void take_tasks_out(struct timetable *t, int mb)
 {
 	for (int task = mb * t->steps; task < (mb + 1) * t->steps; task++) {
@@ -131,9 +131,10 @@ static void put_tasks_back(struct timetable *t, int mb)
 			t->row[t->row_of[task]] = t->whole[t->row_of[task]];
 }
 
-/* Returns when a task that arrives at the node at arrival_s would start: after the tasks that
- * arrived before it and, if needs_slot, when a slot is free. The tasks of its microbatch must be
- * struck out. Adds to *put_off_s the weighted seconds by which the next task is delayed. */
+/* Returns when a task that arrives at the node at arrival_s would start. It starts after the tasks
+ * that arrived before it; with needs_slot, it also waits until a slot is free. Call take_tasks_out
+ * for the task's microbatch first. Adds to *put_off_s the weighted seconds by which the next task
+ * is delayed. */
 static double find_start_s(const struct timetable *t, int node, double arrival_s, double duration_s,
 			 bool needs_slot, double *put_off_s)
 {

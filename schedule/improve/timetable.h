@@ -20,8 +20,8 @@
 #include "schedule/problem/candidate_lists.h"
 #include "schedule/problem/problem.h"
 
-/* A task at its node. A task that is struck out keeps its row; the row then has slots 0, and
- * -INFINITY for arrival_s and free_s. */
+/* A task at its node. A task that is struck out (take_tasks_out) keeps its row; the row then has
+ * slots 0, and -INFINITY for arrival_s and free_s. */
 struct timetable_row {
 	/* free_s: when the node may start its next task */
 	double start_s, free_s, arrival_s;
@@ -46,8 +46,9 @@ struct timetable {
 	int steps;          /* number of tasks of each microbatch: 2 * length + 1 */
 	struct arena arena; /* owns the arrays below */
 	double *home_s;     /* array of n_mb: end of each microbatch's last backward task */
-	/* array of n_mb: how much one more second of the microbatch raises the cost, (home_s /
-	 * makespan)^7: nearly nothing unless the microbatch finishes among the last */
+	/* array of n_mb: (home_s / makespan)^7, which tells how much the cost rises if the
+	 * microbatch finishes one second later. This is nearly 0 unless the microbatch is one of
+	 * the last. */
 	double *weight;
 	struct timetable_list *list; /* array of n_nodes */
 	struct timetable_row *row;   /* array of n_mb * steps: the rows of all nodes */

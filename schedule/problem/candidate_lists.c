@@ -21,9 +21,9 @@ void candidate_lists_init(struct candidate_lists *n, struct arena *a, const stru
 	n->round_s = arena_array(a, cells, sizeof(*n->round_s));
 }
 
-/* Lists the nearest nodes of the stage, nearest first. In a stage with more nodes than the list has
- * room for, the scan begins at a different node for each `node`. Otherwise, if several nodes are
- * equally near, all nodes would list the same few of them. */
+/* Lists the nearest nodes of the stage, nearest first. In a stage with more nodes than the list
+ * has room for, the scan begins at a different node for each `node`. Otherwise all nodes would
+ * list the same few of many nodes that are equally near. */
 static void fill_one_list(struct candidate_lists *n, const struct problem *p,
 			  const struct solution *s, int node, int stage)
 {
@@ -38,7 +38,7 @@ static void fill_one_list(struct candidate_lists *n, const struct problem *p,
 		int v = members[first + i < size ? first + i : first + i - size], at;
 
 		if (count == n->most && round[v] >= round_s[count - 1])
-			continue; /* tested first, because it is true for nearly all nodes */
+			continue; /* tested first, because nearly all nodes are skipped here */
 		if (v == node || isinf(round[v]) || p->c->nodes[v].memory < 1)
 			continue;
 		at = count < n->most ? count++ : count - 1;

@@ -1,5 +1,5 @@
-/* problem.h - the input of the search, a cluster and a request, as flat arrays; and a solution.
- * Internal to schedule/.
+/* problem.h - a cluster and a request as flat arrays, which are the input of the search, and a
+ * solution. Internal to schedule/.
  */
 #ifndef SCHEDULE_PROBLEM_H
 #define SCHEDULE_PROBLEM_H
@@ -34,7 +34,8 @@ struct problem {
 	/* array of (n_nodes, n_nodes): seconds for which a transfer occupies the link; NULL:
 	 * transfers do not wait for one another */
 	double *occupied;
-	double *sync;    /* array of (n_nodes, n_nodes): seconds of a gradient; unknown: 0 */
+	/* Array of (n_nodes, n_nodes): seconds to transfer a gradient; unknown: 0 */
+	double *sync;
 	double *round;   /* array of (n_nodes, n_nodes): seconds of the round trip */
 	int *low, *high; /* arrays of n_stages: least and most visits of each stage (CC3) */
 	/* array of n_mb: index of each microbatch's data node among the members of stage 0 */
@@ -138,7 +139,7 @@ void solution_index(struct solution *s, const struct problem *p);
 double solution_stage_sync_s(const struct solution *s, const struct problem *p, int stage,
 			     int *pair);
 /* Returns the seconds of the slowest stage's sum. pair: NULL, or an array of 2 that gets the
- * slowest pair of that stage; it stays unchanged if sums take no time. */
+ * slowest pair of that stage; the array stays unchanged if sums take no time. */
 double solution_sync_s(const struct solution *s, const struct problem *p, int *pair);
 /* Exchanges the stages of two nodes; paths are not changed. */
 void solution_exchange(struct solution *s, int a, int b);

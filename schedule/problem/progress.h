@@ -34,8 +34,8 @@ bool progress_over(const struct progress *g);
 /* Returns true if time has run out or the caller has cancelled. */
 bool progress_late(const struct progress *g);
 
-/* Adds a better solution to the history. Simulates, checks and announces it if it is the first, or
- * if the last announcement was some time ago; otherwise progress_announce does this later. */
+/* Adds a better solution to the history. If it is the first, or if the last announcement was some
+ * time ago, also simulates, checks and announces it. Otherwise keeps it for progress_announce. */
 int progress_note(struct progress *g, const struct solution *s, double iteration_s,
 		  struct error *err);
 /* Announces the solution that progress_note has kept back, if enough time has passed. The search

@@ -12,14 +12,16 @@
 
 struct stage_quota {
 	const struct problem *p;
-	/* Number of microbatches without a path, not counting those that will visit every stage. */
+	/* Number of microbatches without a path, except microbatches that will visit every
+	 * stage. */
 	int out;
 	/* Number of visits that the microbatches counted in `out` must make to each stage. */
 	int need[CLUSTER_MOST_STAGES];
 	/* The fields below are set by stage_quota_count for the next path. */
 	int length;
 	bool is_whole; /* the path will visit every stage, and takes nothing from the quota */
-	/* For each stage, the number of later stages that the path may visit, and must visit. */
+	/* For each stage: number of later stages that the path may visit, and number of later
+	 * stages that it must visit. */
 	int open_after[CLUSTER_MOST_STAGES], forced_after[CLUSTER_MOST_STAGES];
 };
 

@@ -13,17 +13,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Limits that determine the sizes of arrays in the bounds. SLOTS and MB limit the slots and the
- * microbatches of one data node. SIZE limits its microbatches times the square of its slots, in the
- * coverage bound. SETS limits the number of sets of stages that a path can visit. */
+/* Limits that determine the sizes of arrays in the bounds. MOST_SLOTS limits the slots of one data
+ * node, and MOST_MB its microbatches. MOST_SIZE limits the product of a data node's microbatches
+ * and its squared slots, in the coverage bound. MOST_SETS limits the number of sets of stages that
+ * a path can visit. */
 #define SINGLE_MACHINE_MOST_SLOTS 8
 #define SINGLE_MACHINE_MOST_MB 256
 #define COVERAGE_BOUND_MOST_SETS 5000
 #define COVERAGE_BOUND_MOST_SIZE 600
 #define PRICING_MOST_SLOTS 8
 
-/* If every data node sends at least this many microbatches, the search begins with groups of them
- * that share a path. */
+/* If every data node sends at least this many microbatches, the search begins with groups of
+ * microbatches that share a path. */
 #define GROUPED_FROM 6
 
 enum regime {
@@ -65,8 +66,8 @@ struct cooling {
 	double power;
 };
 
-/* Returns the cooling. regimes: those of the problem. repairs: the search repairs a given plan.
- * plans_lanes: the annealing uses only moves that plan lanes. */
+/* Returns the cooling. regimes: the regimes of the problem. repairs: the search repairs a given
+ * plan. plans_lanes: the annealing uses only moves that plan lanes. */
 const struct cooling *strategy_cooling(uint32_t regimes, bool repairs, bool plans_lanes);
 
 #endif

@@ -10,7 +10,7 @@
 #include "base/arena.h"
 
 #define POPULATION 200
-#define EXCHANGES 8 /* exchanges that the local search tries for a child, for each node */
+#define EXCHANGES 8 /* exchanges tried for each node of a child by the local search */
 
 struct matching {
 	const double *cost;

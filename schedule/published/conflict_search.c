@@ -88,7 +88,8 @@ static bool replan_agent(struct cbs *c, struct branch *b, int agent)
 	return path_search_run(c->paths, &q, branch_path(&c->tree, b, agent), &b->home_s[agent]);
 }
 
-/* Returns how many visits of stages, or of nodes, exceed the numbers that are allowed. */
+/* Returns the number of surplus visits of stages, or of nodes: visits beyond the number that is
+ * allowed. */
 static int count_overrun(struct cbs *c, const struct branch *b, enum forbids kind)
 {
 	int sum = 0, n = kind == FORBIDS_STAGE ? c->p->n_stages : c->p->n_nodes;
@@ -108,8 +109,8 @@ static int count_overrun(struct cbs *c, const struct branch *b, enum forbids kin
 	return sum;
 }
 
-/* Sets the cost of a branch: the time of the slowest agent, plus a little for each surplus visit,
- * so that branches with fewer surplus visits come first. */
+/* Sets the cost of a branch: the time of the slowest agent, plus a little for each surplus visit.
+ * Branches with fewer surplus visits thus come first. */
 static void sum_up(struct cbs *c, struct branch *b, enum forbids kind)
 {
 	b->cost_s = 0;

@@ -1,6 +1,6 @@
 /* conflict_tree.h - the tree of the high level of conflict-based search. A branch has its parent's
- * constraints and some of its own, and paths that keep them. Branches that are still to be expanded
- * wait in a heap, the cheapest first. Internal to schedule/.
+ * constraints and further ones, and paths that keep all of these constraints. Branches that are
+ * still to be expanded wait in a heap, the cheapest first. Internal to schedule/.
  */
 #ifndef SCHEDULE_CONFLICT_TREE_H
 #define SCHEDULE_CONFLICT_TREE_H

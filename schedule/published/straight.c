@@ -37,7 +37,8 @@ static int match_next(const struct solution *s, const struct problem *p, const i
 	return isfinite(worst) ? 0 : PLAN_INFEASIBLE;
 }
 
-/* Picks the n data nodes that start a pipeline: those nearest to any node of stage 1. */
+/* Picks the n data nodes that start a pipeline. These are the data nodes nearest to any node of
+ * stage 1. */
 static void pick_heads(const struct solution *s, const struct problem *p, int n, int *heads)
 {
 	int size = s->start[1];

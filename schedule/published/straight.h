@@ -14,7 +14,7 @@
 int straight_paths(struct solution *s, const struct problem *p, struct error *err);
 
 /* Draws legal paths at random: exposure is exact, and the visits of a stage are spread evenly over
- * its nodes. PLAN_INFEASIBLE: none were found in many tries. */
+ * its nodes. PLAN_INFEASIBLE: many tries have found no such paths. */
 int random_paths(struct solution *s, const struct problem *p, struct rng *rng,
 		 struct error *err);
 

@@ -26,8 +26,8 @@ struct hours_request {
 struct hours_row {
 	const struct recipe *recipe;
 	uint64_t iterations; /* number of iterations that fit into the time */
-	uint64_t grows_at;   /* first iteration that visits all stages; 0: from the first on, or
-			      * never */
+	/* First iteration that visits all stages; 0: all iterations do, or none does. */
+	uint64_t grows_at;
 	double first_s, then_s; /* seconds of an iteration with its sums, in the two phases */
 	int moves; /* number of nodes that change their stage when the second phase begins */
 	/* Number of tokens in the whole run, divided by the model's weights; 0: unknown. */
@@ -42,8 +42,8 @@ struct hours_row {
 int hours_compare(const struct cluster *c, const struct hours_request *q,
 		  struct hours_row rows[RECIPES], struct error *err);
 
-/* Returns the row with the lowest measured loss among those whose finished model has all stages, or
- * NULL if no loss is known. */
+/* Returns the row with the lowest measured loss, of the recipes whose finished model has all
+ * stages; NULL: no loss is known. */
 const struct hours_row *hours_best(const struct hours_row rows[RECIPES]);
 
 /* Writes the options of `controller` that make this recipe, without the number of iterations. */

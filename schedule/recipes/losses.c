@@ -11,11 +11,11 @@
 #define DEEP_WEIGHTS 587328.0
 #define DEEP_TOKENS 7680.0
 
-/* From the tables of docs/rates.md. Means of seeds 1, 2 and 3 up to 1,606 iterations (`ends only`:
- * 4,076), and of seeds 1 and 2 for 4,000 iterations of `full` and 5,172 of `speed`. Where a recipe
- * has fewer seeds, its loss is the mean loss of the recipe that is known for all seeds (`full`, or
- * its own loss at the shorter length), plus the difference of the two with the seeds that both
- * have. */
+/* The losses come from the tables of docs/rates.md. Up to 1,606 iterations (`ends only`: 4,076)
+ * they are means over the seeds 1, 2 and 3. For 4,000 iterations of `full` and 5,172 of `speed`
+ * they are means over the seeds 1 and 2. A loss that was measured with fewer seeds is the mean of
+ * a reference over all seeds, plus the difference from this reference over the seeds that both
+ * have. The reference is `full`, or the same recipe at its shorter length. */
 const struct recipe recipes[RECIPES] = {
 	{ "full", RECIPE_WHOLE, 0, { { 1000, 1.309 }, { 4000, 1.050 } } },
 	{ "speed", RECIPE_GROWS, 30, { { 1000, 1.272 }, { 1293, 1.220 }, { 5172, 1.010 } } },
@@ -32,8 +32,8 @@ double recipe_loss(const struct recipe *r, double tokens_per_weight)
 		const struct measured_loss *a = &r->measured[i], *b = &r->measured[i + 1];
 		double low = log(a->iterations), high = log(b->iterations);
 
-		/* The tolerance includes the measured lengths themselves, because their logarithms
-		 * are rounded. */
+		/* Without the tolerance, the rounding of logarithms could exclude the measured
+		 * lengths themselves. */
 		if (at >= low - 1e-9 && at <= high + 1e-9)
 			return a->loss + (b->loss - a->loss) * (at - low) / (high - low);
 	}

@@ -27,13 +27,14 @@ struct recipe {
 	struct measured_loss measured[RECIPE_LENGTHS]; /* in ascending order of iterations */
 };
 
-/* The first recipe trains the whole model in every iteration. All others are compared with it. */
+/* The first recipe trains the whole model in every iteration. All other recipes are compared with
+ * it. */
 extern const struct recipe recipes[RECIPES];
 
 /* Returns the loss of `deep` after this many tokens for each of its weights, interpolated over the
  * logarithm of the tokens. NAN: outside the measured lengths. */
 double recipe_loss(const struct recipe *r, double tokens_per_weight);
-/* Gives the least and the most tokens for each weight with which the recipe was measured. */
+/* Gives the range of lengths over which the recipe was measured, in tokens for each weight. */
 void recipe_lengths(const struct recipe *r, double *low, double *high);
 
 #endif

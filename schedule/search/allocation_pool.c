@@ -84,10 +84,10 @@ static double mean_skip(const struct allocation_pool *o, int ratio)
 	return o->skips[ratio] * (o->shares[ratio] > 0 ? o->shares[ratio] / 100.0 : 1);
 }
 
-/* Chooses the sizes of the stages for `places` nodes: `data` nodes in stage 0, one in each other
- * stage, and each further node where there are the most visits per node. A stage that may be
- * skipped counts at least as if the share `least` of the microbatches visited it. Returns false if
- * there are too few nodes. */
+/* Chooses the sizes of the stages for `places` nodes. Stage 0 gets `data` nodes, and each other
+ * stage gets one. Each further node goes to the stage with the most visits per node. A stage that
+ * may be skipped counts at least as if the share `least` of the microbatches visited it. Returns
+ * false if there are too few nodes. */
 static bool deal_places(const struct cluster *c, double skip, int places, int data, double least,
 			int *sizes)
 {
@@ -115,7 +115,7 @@ static bool deal_places(const struct cluster *c, double skip, int places, int da
 }
 
 /* Returns a copy of the cluster with these stage sizes and the same batch. Nodes keep their stages
- * as far as there is room; the others go to stages with room. */
+ * as far as there is room; the other nodes go to stages with room. */
 static struct cluster *resize(const struct cluster *c, const int *sizes)
 {
 	struct cluster *to = cluster_copy(c);
@@ -172,8 +172,8 @@ static int try_sizes(struct allocation_pool *o, struct sweep *w, const int *size
 }
 
 /* Tries stage sizes, and keeps the best in w. Tries each number of data nodes that divides the
- * batch and, for each, several sizes of the other stages: from proportional to the visits (least =
- * 0) to equal (least = 1). */
+ * batch. For each, the other stages have sizes in proportion to their visits (least = 0), equal
+ * sizes (least = 1), or sizes between these two. */
 static int sweep_sizes(struct allocation_pool *o, struct sweep *w)
 {
 	static const double least[] = { 0, 0.25, 0.5, 1 };
@@ -198,8 +198,8 @@ static int sweep_sizes(struct allocation_pool *o, struct sweep *w)
 	return rc;
 }
 
-/* Adds the two allocations of a ratio: the best one with the stage sizes of the cluster, and the
- * best one with the stage sizes that the sweep finds. */
+/* Adds two allocations for a ratio: the best one with the cluster's stage sizes, and the best one
+ * with the stage sizes that the sweep finds. */
 static int add_ratio(struct allocation_pool *o, int ratio, struct error *err)
 {
 	struct sweep w = { .ratio = ratio, .best_s = INFINITY };
@@ -232,8 +232,9 @@ static double apart_s(const struct cluster *c, int node)
 	return sum;
 }
 
-/* Pins nodes of `to` to their stages in `from`: at most `most` nodes of each stage, as far as the
- * stage has room, first those with the quickest sums (apart_s). The other nodes have no pin. */
+/* Pins nodes of `to` to their stages in `from`, as far as a stage has room: at most `most` nodes
+ * of each stage. Nodes with the quickest sums (apart_s) come first. The other nodes have no
+ * pin. */
 static void pin_stayers(struct cluster *to, const struct cluster *from, int most)
 {
 	for (int v = 0; v < to->n_nodes; v++)
@@ -252,9 +253,9 @@ static void pin_stayers(struct cluster *to, const struct cluster *from, int most
 	}
 }
 
-/* Adds two allocations for a ratio that keep nodes where the best allocation for the ratio `other`
- * has them, so that few nodes move between the two. The first keeps one node of each stage, the
- * second as many as possible. */
+/* Adds two allocations for a ratio. Both keep nodes in the stages that they have in the best
+ * allocation for the ratio `other`, so that few nodes move between the two ratios. The first keeps
+ * one node of each stage, the second as many as possible. */
 static void add_near(struct allocation_pool *o, int ratio, int other)
 {
 	static const int most[] = { 1, CLUSTER_MOST_NODES };

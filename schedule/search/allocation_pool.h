@@ -28,8 +28,8 @@ struct allocation_pool {
 	const struct cluster *c;             /* the cluster, borrowed */
 	const struct phase_plans_request *q; /* the request, borrowed */
 	int n_ratios;
-	/* arrays of n_ratios: stages that a microbatch skips, and percent of the microbatches that
-	 * skip */
+	/* arrays of n_ratios: number of stages that a microbatch skips, and percent of the
+	 * microbatches that skip these stages */
 	uint32_t skips[SKIP_SCHEDULE_MOST], shares[SKIP_SCHEDULE_MOST];
 	int n_phases;                     /* number of phases that the run reaches */
 	int ratio_of[SKIP_SCHEDULE_MOST]; /* array of n_phases: index of the phase's ratio */

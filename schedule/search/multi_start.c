@@ -213,8 +213,8 @@ int multi_start_sketched(struct progress *g, struct anneal *a, int64_t sketch_st
 	return rc;
 }
 
-/* Adds a start in which groups of *group microbatches are tied. If there are no such paths, reduces
- * *group until there are. */
+/* Adds a start in which groups of *group microbatches are tied. If this gives no paths, reduces
+ * *group until it does. */
 static void add_tied(struct multi_start *t, const struct solution *given, int *group)
 {
 	const struct problem *p = t->g->p;
@@ -230,9 +230,8 @@ static void add_tied(struct multi_start *t, const struct solution *given, int *g
 	solution_fini(&s);
 }
 
-/* Adds the starts: in half of them, all microbatches of a data node are tied (*most), in the other
- * half groups of two.
- */
+/* Adds the starts. In half of them, groups of *most microbatches are tied, at first all
+ * microbatches of a data node. In the other half, groups of two are tied. */
 static void add_all_tied(struct multi_start *t, const struct solution *given, int *most)
 {
 	int two = 2;

@@ -22,13 +22,14 @@
 #include "schedule/bound/bound.h"
 #include "schedule/problem/progress.h"
 
-/* Anneals several placements, one of which is that of `a`. `a` adopts the best solution. Solutions
- * better than that of `a` are reported to g. Errors are those of progress_note. */
+/* Anneals several placements, one of which is that of `a`. `a` adopts the best solution. A
+ * solution that is better than the solution of `a` is reported to g. Errors are those of
+ * progress_note. */
 int multi_start_run(struct progress *g, struct anneal *a, struct error *err);
 
 /* For large clusters: compares the solution of `a` with a sketch that starts from it (sketch.h),
  * made with sketch_steps proposals. Anneals both for `steps` steps first (0: only simulates them).
- * `a` adopts the better one. */
+ * `a` adopts the better solution. */
 int multi_start_sketched(struct progress *g, struct anneal *a, int64_t sketch_steps, int64_t steps,
 			 struct error *err);
 

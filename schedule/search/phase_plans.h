@@ -46,8 +46,8 @@ struct phase_plan {
 	uint32_t skip;             /* number of stages that a microbatch skips if it skips any */
 	uint32_t share;            /* percent of the microbatches that skip stages; 0: all */
 	int microbatches_per_data_node;
-	/* Borrowed from the pool. check_plan accepts it for a cluster with these stage sizes and
-	 * microbatches. */
+	/* The plan, borrowed from the pool. check_plan accepts the plan for a cluster with the
+	 * plan's stage sizes and this number of microbatches. */
 	const struct plan *plan;
 	double seconds; /* seconds of an iteration with its sums */
 	/* Number of nodes with another stage than in the previous phase */

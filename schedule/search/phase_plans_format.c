@@ -12,7 +12,7 @@ static int replicas_of(const struct plan *p, int stage)
 	return p->stage_start[stage + 1] - p->stage_start[stage];
 }
 
-/* NULL: out of memory. */
+/* Returns NULL if memory runs out. */
 static json_t *phase_to_json(const struct phase_plan *p)
 {
 	char *text = plan_format(p->plan);

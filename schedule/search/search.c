@@ -70,7 +70,7 @@ static int report_standstill(struct error *err)
 }
 
 /* Builds paths in two ways, once by repairing the plan to start from and once from nothing, and
- * keeps the better ones. */
+ * keeps the better paths. */
 static int repair_plan(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct solution kept;
@@ -152,10 +152,10 @@ static int first_solution(struct solution *s, const struct problem *p, struct er
 	return rc;
 }
 
-/* Computes the lower bound for the final assignment, if the search has computed none. A bound holds
- * for one assignment only. With a given assignment, the bound grows during the search, and the
- * search ends when a plan meets it. In large clusters, a limit on the work skips the data nodes
- * that finish early. */
+/* Computes the lower bound for the final assignment, if the search has computed none. A bound
+ * holds for one assignment only. With a given assignment, the bound grows during the search, and
+ * the search ends when a plan meets it. In large clusters, the limit of the bound's work is
+ * reached before the data nodes that finish early are examined. */
 static void bound_plan(struct progress *g, const struct solution *s, const double *finish_s)
 {
 	struct bound *b = bound_new(g->p, s, finish_s);
@@ -295,15 +295,15 @@ static int anneal_and_finish(struct progress *g, struct anneal *a, struct error 
 	if (rc == 0 && g->lower_bound_s <= 0)
 		bound_plan(g, &a->best, a->simulation.finish_s);
 	/* With a given assignment, the last announced plan is kept if its iteration is as short as
-	 * that of the new one. */
+	 * the new plan's iteration. */
 	if (rc == 0 && !(given && g->plan->predicted.iteration_s <= a->best_iteration_s))
 		rc = progress_finish(g, &a->best, err);
 	bound_free(b);
 	return rc;
 }
 
-/* Simulates the first solution and announces it. It can come to a standstill only if its paths
- * exchange stages, and such paths are used only if no others were found. */
+/* Simulates the first solution and announces it. The solution can come to a standstill only if its
+ * paths exchange stages. The search uses such paths only if it has found no others. */
 static int note_first(struct progress *g, const struct solution *first, struct error *err)
 {
 	double first_s = time_solution(g->p, first);

@@ -42,7 +42,8 @@ struct walk {
 	double seconds, least_s;            /* iteration times of s and of best, with their sums */
 	double limit_s;                     /* largest time that a result may have */
 	stage_set *sets; /* array of n_mb: sub-network that each microbatch of s trains */
-	/* The crowding of s and of best, relative to the crowding of the first plan. */
+	/* The crowding of s and of best, minus the crowding of the first plan. The crowding is the
+	 * sum, over the sub-networks, of the squared number of microbatches that train each. */
 	long crowding, least;
 };
 
@@ -147,7 +148,7 @@ static void take_back(struct walk *w, int n)
 }
 
 /* Makes one proposal. As in annealing, a random threshold is drawn first. A rise in crowding uses
- * up a part of it, and the rest limits the rise in time. */
+ * up a part of the threshold. The rest of the threshold limits the rise in time. */
 static void step(struct walk *w)
 {
 	struct rng *rng = &w->moves.rng;

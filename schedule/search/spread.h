@@ -10,10 +10,10 @@
 #include "schedule/format/plan.h"
 #include "schedule/format/request.h"
 
-/* Replaces *plan, which plan_search found for this cluster and request, by a plan that spreads its
- * microbatches more evenly over the possible sub-networks, and frees the old one. Nodes keep their
- * stages, and an iteration takes at most 2% longer. Keeps *plan if no such plan is found within the
- * limits of the request. */
+/* Replaces *plan by a plan that spreads its microbatches more evenly over the possible
+ * sub-networks, and frees the old plan. plan_search must have found *plan for this cluster and
+ * request. Nodes keep their stages, and an iteration takes at most 2% longer. Keeps *plan if no
+ * such plan is found within the limits of the request. */
 void spread_plan(const struct cluster *c, const struct plan_request *q, struct plan **plan);
 
 #endif

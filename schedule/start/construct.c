@@ -14,8 +14,7 @@
 #include "schedule/problem/stage_quota.h"
 
 #define BEAM 12   /* number of states that the first attempt keeps at each level */
-/* If a level gets more than this many times BEAM states, the most costly ones are dropped at
- * once. */
+/* If a level gets more than CROWDED * BEAM states, the most costly states are dropped at once. */
 #define CROWDED 3
 
 static void place_node(struct solution *s, const struct problem *p, int *room, int node, int stage)
@@ -68,8 +67,8 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 }
 
 /* The dynamic program. A state is (visits so far, last node). A state can follow a state of an
- * earlier stage unless it would pass over a stage that must be visited. Of similar nodes, only the
- * one with the least load is considered. */
+ * earlier stage unless the step passes over a stage that must be visited. Of similar nodes, only
+ * the one with the least load is considered. */
 struct builder {
 	const struct problem *p;
 	struct solution *s;
@@ -210,7 +209,8 @@ static void find_least(struct builder *b, int stage)
 	}
 }
 
-/* Prepares the dynamic program. thorough: it considers every node and keeps every state. */
+/* Prepares the dynamic program. thorough: the program considers every node and keeps every
+ * state. */
 static void builder_init(struct builder *b, struct solution *s, const struct problem *p,
 			 bool thorough)
 {
@@ -242,7 +242,7 @@ static void load_path(struct builder *b, const int *path)
 
 /* Returns the microbatches by waves: the first microbatch of every data node, then the second of
  * each, and so on. With an rng the order is shuffled. The result has 2 n_mb entries: the order,
- * then the rank of each microbatch among those of its data node. */
+ * then the rank of each microbatch among its data node's microbatches. */
 static int *order_microbatches(struct builder *b, struct rng *rng)
 {
 	const struct problem *p = b->p;
@@ -298,8 +298,8 @@ static bool is_whole(const struct builder *b, const struct plan_microbatch *m, i
 	return true;
 }
 
-/* Returns true if exposure can still be equal after this microbatch keeps its path: no stage then
- * has more visits than its quota, or needs more visits than there are microbatches left. */
+/* Returns true if exposure can still be equal after this microbatch keeps its path. No stage may
+ * then have more visits than its quota, or need more visits than there are microbatches left. */
 static bool may_keep(const struct builder *b, const int *path)
 {
 	const struct problem *p = b->p;
@@ -316,14 +316,14 @@ static bool may_keep(const struct builder *b, const int *path)
 }
 
 /* Finds paths that microbatches can keep from the plan to start from: paths of the same data node
- * and length for which is_whole is true. kept: array of n_mb, the path of each microbatch; NULL: it
- * gets a new path. */
+ * and length for which is_whole is true. kept: array of n_mb, the path of each microbatch; NULL:
+ * the microbatch gets a new path. */
 static void find_kept(const struct builder *b, const int **kept)
 {
 	const struct problem *p = b->p;
 	const struct plan *from = p->q->from;
-	/* Index in the given plan after the last path that was taken, for long and for short
-	 * paths. */
+	/* For long and for short paths: index in the given plan from which the search for the data
+	 * node's next path continues. */
 	int after[2] = { 0 }, last = -1;
 
 	for (int i = 0; i < p->n_mb; i++) {
@@ -362,8 +362,8 @@ static bool build_all(struct builder *b, const int *order, const int **kept)
 {
 	const struct problem *p = b->p;
 
-	/* Places the microbatches that keep their path first, so that the others cannot use up
-	 * their quotas. */
+	/* First places the microbatches that keep their path. Otherwise the other microbatches
+	 * could use up the visits of these paths. */
 	for (int pass = kept ? 0 : 1; pass < 2; pass++) {
 		for (int i = 0; i < p->n_mb; i++) {
 			const int *keep = kept ? kept[order[i]] : NULL;
@@ -409,14 +409,14 @@ static int count_siblings(const struct problem *p, int mb)
 	return n;
 }
 
-/* Divides the visits between the groups and the microbatches that are in no group. Sets b->quota to
- * the visits that the groups make, as even as possible, and *rest to those of the remaining
- * microbatches. Returns false if exposure cannot be equal this way. */
+/* Divides the visits between the groups and the microbatches that are in no group. Sets b->quota
+ * to the visits that the groups make, as even as possible, and *rest to the visits of the
+ * remaining microbatches. Returns false if exposure cannot be equal this way. */
 static bool split_quotas(struct builder *b, int groups, int group, struct stage_quota *rest)
 {
 	const struct problem *p = b->p;
-	/* `high` is not used. surplus: visits that the groups make beyond the least number of each
-	 * stage. */
+	/* `high` is not used. surplus: visits of the groups that are left over once each stage has
+	 * its least number. */
 	int high, surplus = groups * (p->length - 1);
 	long extra = (long)p->n_mb * (p->length - 1);
 
@@ -437,7 +437,8 @@ static bool split_quotas(struct builder *b, int groups, int group, struct stage_
 		rest->need[s] = p->low[s] - group * b->quota.need[s];
 	}
 	for (; extra > 0; extra--) {
-		/* Stage that may be skipped with the lowest quota in *rest; 0: none found yet. */
+		/* The stage with the lowest quota in *rest, among the stages that may be skipped;
+		 * 0: none found yet. */
 		int least = 0;
 
 		for (int s = 1; s < p->n_stages; s++)
@@ -454,7 +455,7 @@ static bool split_quotas(struct builder *b, int groups, int group, struct stage_
 	return true;
 }
 
-/* Gives the path of a group's first microbatch to the others of the group. */
+/* Gives the path of a group's first microbatch to the group's other microbatches. */
 static void copy_path(struct builder *b, int mb, int group, int apart)
 {
 	const struct problem *p = b->p;

@@ -35,9 +35,9 @@ int construct_paths(struct solution *s, const struct problem *p, int attempt, bo
  * are no such paths. */
 int construct_tied(struct solution *s, const struct problem *p, int group, struct rng *rng);
 
-/* Links the members of each group of construct_tied that still have the same path in s into a ring.
- * ring (array of n_mb) gets the next member for each microbatch: the first member after the last,
- * and the microbatch itself if it has no partner. */
+/* Links the members of each group of construct_tied into a ring, as far as they still have the
+ * same path in s. ring: array of n_mb, gets the next member of each microbatch's ring. After the
+ * last member comes the first. A microbatch without a partner gets itself. */
 void construct_rings(int *ring, const struct solution *s, const struct problem *p, int group);
 
 #endif

@@ -47,12 +47,13 @@ struct feasible {
 	int stage[PLAN_MOST_PATH];
 	/* State of step 2. */
 	int *visits; /* array of n_stages: number of visits so far */
-	/* arrays of (n_mb + 1, n_stages): number of microbatches, from microbatch i on, that can
-	 * visit each stage, and number of those that must */
+	/* arrays of (n_mb + 1, n_stages): of the microbatches from microbatch i on, how many can
+	 * visit each stage, and how many must */
 	int *can, *must;
 	int *choice; /* array of n_mb: the route chosen for each microbatch */
-	/* Array of MOST_STATES: the states of step 2 from which no choice succeeded, each as i and
-	 * n_stages numbers of visits. */
+	/* Array of MOST_STATES: the states of step 2 from which no choice succeeded. Each state is
+	 * the index i of a microbatch, followed by the number of visits of each stage but stage
+	 * 0. */
 	uint16_t *keys;
 	int32_t *table; /* hash table (TABLE entries) of indices into keys; -1: empty */
 	int n_keys;
@@ -112,8 +113,8 @@ static bool reach_layer(struct feasible *f, int h, int stage, double extra)
 	return any;
 }
 
-/* Finds the data node's route through this set of stages. If there is none, adds one without a
- * path. */
+/* Finds the data node's route through this set of stages. If the data node has none yet, adds one
+ * without a path. */
 static struct set_path *find_route(struct feasible *f, uint64_t stages)
 {
 	size_t n = (size_t)f->n_routes + 1, length = (size_t)f->p->length;

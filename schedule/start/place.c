@@ -32,9 +32,9 @@ struct place {
 	int *pair;       /* array of (n_stages, 2): the slowest pair of each stage; -1: none */
 };
 
-/* Returns the cost of two nodes in one stage. Through the fourth power the slowest pair dominates,
- * but other pairs still count. A stage with two nodes in each of two distant places can therefore
- * improve step by step. */
+/* Returns the cost of two nodes in one stage. Because of the fourth power, the slowest pair
+ * dominates, but other pairs still count. A stage with two nodes in each of two distant places can
+ * therefore improve step by step. */
 static double pair_cost(const struct problem *p, int a, int b)
 {
 	size_t n = (size_t)p->n_nodes, i = (size_t)a, j = (size_t)b;

@@ -13,15 +13,15 @@
 void place_by_sync(struct solution *s, const struct problem *p, const struct progress *g);
 
 /* Like place_by_sync, but without a time limit, and stops once no sum takes longer than enough_s.
- * If it finds no such assignment, solution_sync_s exceeds enough_s afterwards. */
+ * If the sums remain longer, solution_sync_s exceeds enough_s afterwards. */
 void place_within(struct solution *s, const struct problem *p, double enough_s);
 /* Distributes the movable nodes over the stages at random, and then improves the result like
  * place_within, but only once. */
 void place_at_random(struct solution *s, const struct problem *p, double enough_s,
 		     struct rng *rng);
 
-/* Renumbers stages of the same size so that paths are short: all nodes of two stages exchange their
- * stages, which does not change the times of the sums. */
+/* Renumbers stages of the same size so that paths are short. All nodes of two stages exchange
+ * their stages, which does not change the times of the sums. */
 void place_in_order(struct solution *s, const struct problem *p);
 
 #endif

@@ -54,8 +54,8 @@ static int slots_of(const struct sketch *k, int place)
 	return memory < k->sent[place] ? memory : k->sent[place];
 }
 
-/* Returns the time of the data node's trips, plus the time for which its slots are unused while the
- * first forward tasks and the last backward tasks queue up. */
+/* Returns the time of the data node's trips, plus the time for which its slots are unused: while
+ * the first forward tasks queue up, and while the last backward tasks do. */
 static double data_node_s(const struct sketch *k, int place)
 {
 	int slots = slots_of(k, place);

@@ -91,7 +91,7 @@ TEST(one_machine_is_exact)
 	}
 }
 
-/* With few states, the bound is between that of the formula and the exact result. */
+/* With few states, the bound is between the formula's bound and the exact result. */
 TEST(merged_states_stay_below)
 {
 	int rounded = 0;

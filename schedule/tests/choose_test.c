@@ -56,8 +56,8 @@ struct oracle {
 	long seen, planned, planned_again;
 };
 
-/* Returns a lower bound of the time in which a microbatch travels if it visits all stages: there
- * and back over the shortest link between each two stages. */
+/* Returns a lower bound of the travel time of a microbatch that visits all stages. It travels
+ * there and back over the shortest link between each two stages. */
 static double travel_s(const struct oracle *o)
 {
 	const struct candidate_frame *f = &o->q->frame;
@@ -390,7 +390,7 @@ TEST(the_cheapest_choice_costs_no_more_than_the_fastest)
 
 /* With few evaluations, the best division of this fleet gets a plan of 0.032 s, and another
  * division gets a plan of 0.030 s. Only with many evaluations does the best division get its plan
- * of 0.0274 s. The search must not drop it before. */
+ * of 0.0274 s. The search must not drop the best division earlier. */
 TEST(a_division_whose_first_plans_are_poor_is_found)
 {
 	static const char two_kinds[] =
@@ -444,7 +444,7 @@ static double cost_beside(bool has_distant)
 	return cost;
 }
 
-/* If the search began with all nodes, it would not get rid of hundreds of distant ones. */
+/* If the search began with all nodes, it would not get rid of hundreds of distant nodes. */
 TEST(many_distant_machines_do_not_make_a_choice_worse)
 {
 	double near = cost_beside(false), all = cost_beside(true);

@@ -53,7 +53,7 @@ TEST(other_stages_of_nodes_keep_the_batch)
 	assert_int_equal(c->microbatches_per_data_node, 4);
 	assert_int_equal(c->nodes[5].stage, -1);
 	assert_int_equal(c->stages[0], 2);
-	/* Stage 1 has nodes 2 to 4, and node 5, which has no stage, makes it one larger. */
+	/* Stage 1 has nodes 2 to 4. Node 5 has no stage, and makes stage 1 one larger. */
 	assert_int_equal(c->stages[1], 4);
 	cluster_free(c);
 }
@@ -149,7 +149,7 @@ TEST(links_make_delays)
 	assert_true(c->delay_s[1] == 0.5 + 5 + 0.125);
 	assert_true(c->delay_s[2] < 0);
 	assert_true(c->sync_pair_s[1] == 0.5 + 0.125);
-	assert_true(c->bytes_s[1] == 10); /* bytes_s is always that of fp32 */
+	assert_true(c->bytes_s[1] == 10); /* bytes_s always applies to fp32 */
 	cluster_free(c);
 	unlink(path);
 }

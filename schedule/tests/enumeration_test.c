@@ -94,8 +94,8 @@ TEST(bounds_hold_for_the_best_plan)
 }
 
 /* The plans of the search serve first come, first served, and so does the oracle here. In tiny
- * clusters the search nearly always finds the best plan. It may find no plan only if the oracle
- * finds none. */
+ * clusters the search nearly always finds the best plan. The search may find no plan only if the
+ * oracle finds no plan. */
 TEST(the_search_finds_the_best_of_tiny_clusters)
 {
 	int rounds = 0, best = 0, refused = 0;

@@ -107,7 +107,7 @@ TEST(refusals_are_true_and_offer_a_ratio_that_has_a_plan)
 		if (rc == PLAN_INFEASIBLE)
 			assert_false(oracle_paths_exist(c, q.path_length, false));
 		else if (rc ==
-			 PLAN_NOT_FOUND) /* paths exist, but those tried come to a standstill */
+			 PLAN_NOT_FOUND) /* paths exist, but the paths tried come to a standstill */
 			assert_false(oracle_paths_exist(c, q.path_length, true));
 		else
 			assert_int_equal(rc, 0);

@@ -55,8 +55,8 @@ static int *path_of(const struct setting *x, int mb)
 	return x->s.path + (size_t)mb * (size_t)x->p.length;
 }
 
-/* Computes from the tasks of the run what the packed timeline should say about a node: when a task
- * that arrives at at_s can start, when the next task starts, and if a slot is free from at_s to
+/* Computes from the tasks of the run what the packed timeline should say about a node: the start
+ * of a task that arrives at at_s, the start of the next task, and if a slot is free from at_s to
  * until_s. A task that waited for a slot counts as if it had arrived together with the task before
  * it. */
 static void look(const struct setting *x, int node, double at_s, double until_s, double *free_s,
@@ -250,9 +250,9 @@ TEST(restoring_undoes_everything)
 	unmake(&y);
 }
 
-/* The other four data nodes send their microbatches only at 1,000 s, so microbatch 2 meets no other
- * microbatch. Its predicted finish must therefore equal the simulated finish, and no other node in
- * place of a node of its path may make it finish earlier. */
+/* The other four data nodes send their microbatches only at 1,000 s, so microbatch 2 meets no
+ * other microbatch. Its predicted finish must therefore equal the simulated finish. Replacing one
+ * node of its path must not make it finish earlier. */
 TEST(exact_without_others)
 {
 	struct setting x;
@@ -305,8 +305,8 @@ static bool overlaps(const struct setting *x, int n)
 	return false;
 }
 
-/* A lane that is planned as if it were alone delays other lanes. After these are ejected, nothing
- * is delayed. */
+/* A lane that is planned as if it were alone delays other lanes. After the delayed lanes are
+ * ejected, nothing is delayed. */
 TEST(delayed_lanes_are_ejected)
 {
 	int met = 0, left = 0;

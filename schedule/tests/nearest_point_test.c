@@ -92,8 +92,8 @@ TEST(decides_inside_or_outside)
 	}
 }
 
-/* Every point of the hull must have at least as large a dot product with the nearest point x as x
- * has with itself. */
+/* For the nearest point x and every point p of the hull, the dot product of p and x must be at
+ * least the dot product of x with itself. */
 TEST(finds_the_nearest_point)
 {
 	struct rng r;

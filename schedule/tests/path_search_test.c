@@ -143,6 +143,6 @@ TEST(finds_the_path_that_is_home_first)
 		arena_free(&arena);
 		put_away(&a);
 	}
-	/* Fails if too few searches found no path, or too few paths had to wait. */
+	/* Fails if too few queries had no path, or too few paths had to wait. */
 	assert_true(none > 50 && delayed > 300);
 }

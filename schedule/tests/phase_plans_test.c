@@ -92,8 +92,8 @@ static void assert_stages_stay(const struct question *x, const int *before, cons
 	}
 }
 
-/* Checks the moves into a phase: counts them again, and computes the longest fetch that a node
- * needs for them. */
+/* Checks the moves into a phase: counts the moves again, and computes the longest fetch that a
+ * moving node needs. */
 static void assert_moves(const struct question *x, const struct phase_plan *was,
 			 const struct phase_plan *is, bool was_whole)
 {
@@ -269,8 +269,8 @@ TEST(nodes_move_between_near_allocations)
 	cluster_free(c);
 }
 
-/* If fetching a stage takes far longer than the phase before (state_ratio = 1e6), no node may move.
- * If it is quick (state_ratio = 3), nodes move. */
+/* If fetching a stage takes far longer than the phase before (state_ratio = 1e6), no node may
+ * move. If fetching is quick (state_ratio = 3), nodes move. */
 TEST(a_move_that_takes_longer_than_it_gains_is_not_made)
 {
 	struct cluster *c = equal_nodes(0.1);

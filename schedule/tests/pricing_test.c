@@ -1,4 +1,4 @@
-/* Compares the highest worth that pricing.h finds for the trips of a data node with a plain
+/* Compares the highest total price that pricing.h finds for the trips of a data node with a plain
  * enumeration of all orders of tasks. */
 #include <math.h>
 #include <stdbool.h>

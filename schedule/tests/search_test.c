@@ -290,8 +290,9 @@ static void expect_announced_soon(const char *name, enum plan_algorithm algorith
 }
 
 /* An improvement that is found right after an announcement must be announced soon, even if no
- * better one follows for a long time. A search with one chain reads the clock rarely, so the test
- * lets the clock advance more at each reading than for several chains. */
+ * better one follows for a long time. A search with one chain reads the clock less often than a
+ * search with several chains. For one chain, each reading therefore advances the test's clock by
+ * more. */
 TEST(announces_improvements_soon)
 {
 	static const char *const names[] = { "shipped20.json", "geo18_s4.json", "one20_s16.json" };
@@ -728,8 +729,8 @@ static struct cluster *slow_and_fast(int n_stages)
 	return c;
 }
 
-/* The replica that is three times as fast gets three times as many microbatches. Both are busy for
- * 36 s, so that neither waits for the other before their sum. */
+/* The replica that is three times as fast gets three times as many microbatches. Both replicas are
+ * busy for 36 s, so that neither waits for the other one's gradient. */
 TEST(replicas_get_microbatches_in_proportion_to_their_speed)
 {
 	struct cluster *c = slow_and_fast(2);

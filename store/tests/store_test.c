@@ -348,7 +348,8 @@ FOLDER_TEST(a_writer_that_was_replaced_is_refused)
 	free(p);
 }
 
-/* Calls of the system that fail, as on some network file systems. */
+/* The errno with which flock and mmap fail, as on some network file systems; 0: they do not
+ * fail. */
 static int flock_error, mmap_error;
 
 int flock(int fd, int operation)

@@ -18,7 +18,7 @@ struct msg;
 
 struct hostile {
 	struct agent *agent; /* agent/state.h */
-	uint64_t turns;      /* number of turns since the attack began, this one included */
+	uint64_t turns;      /* number of turns since the attack began, including the present one */
 	/* The functions of the modes use the fields below. */
 	uint64_t iteration; /* iteration in which `done` was counted */
 	uint32_t done;      /* number of messages sent */

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 transformers.utils.logging.disable_progress_bar()
 logging.getLogger("lm_eval").setLevel(logging.ERROR)
-LOSS = 1e-5  # relative
+LOSS = 1e-5  # limit of a loss's relative error
 
 work, sequence = sys.argv[1], int(sys.argv[2])
 questions = [json.loads(line) for line in open(work + "/choices.jsonl", encoding="utf-8")]
@@ -53,7 +53,7 @@ for question, line in zip(questions, ours):
         worst[name] = max([worst[name], *(abs(a - b) / b for a, b in zip(line["losses"], losses))])
     if line["tokens"] != [counted for _, counted in expected]:
         sys.exit(f"line {line['line']}: {line['tokens']} tokens, expected {expected}")
-    right["accuracy"] += lowest(theirs["lm_eval"]) == question["answer"]  # acc
+    right["accuracy"] += lowest(theirs["lm_eval"]) == question["answer"]  # as lm_eval's acc
     right["accuracy_per_token"] += lowest([loss / counted for loss, counted in expected]) == question["answer"]
     # acc_norm divides a loss by the characters of the choice, and skippipe by its tokens. The two agree where every
     # token is one character, as in some of the questions about bytes.

@@ -7,7 +7,7 @@ import torch
 from safetensors.torch import load_file
 from transformers import LlamaForCausalLM
 
-LOGITS, LOSS, GRADIENT = 1e-4, 1e-5, 1e-4  # relative
+LOGITS, LOSS, GRADIENT = 1e-4, 1e-5, 1e-4  # limits of relative errors
 
 work, evaluation = sys.argv[1], json.loads(sys.argv[2])
 model = LlamaForCausalLM.from_pretrained(work + "/hf", dtype=torch.float32,

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Six agents train a model that the transformers library made, with its tokenizer (--from). The run's first weights are
-# equal to the library's. Checkpoints go through rclone to a server of S3 (moto). The export is evaluated by lm_eval, on a
-# task whose data lie here. Then the agents lose their disks, and the run resumes from S3. The test is skipped where
-# Python cannot import these libraries (SKIPPIPE_PYTHON names another interpreter), or without rclone.
+# equal to the library's. Checkpoints go through rclone to a server of S3 (moto). lm_eval evaluates the export, on a
+# task whose data are on this machine. Then the agents lose their disks, and the run resumes from S3. The test is
+# skipped where Python cannot import these libraries (SKIPPIPE_PYTHON names another interpreter), or without rclone.
 . "$(dirname "$0")/../lib.sh"
 . tests/six_agents.sh
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model rclone
@@ -17,7 +17,7 @@ export RCLONE_CONFIG=$dir/rclone.conf RCLONE_CONFIG_M_TYPE=s3 RCLONE_CONFIG_M_PR
 	RCLONE_CONFIG_M_ACCESS_KEY_ID=someone RCLONE_CONFIG_M_SECRET_ACCESS_KEY=$secret \
 	RCLONE_CONFIG_M_ENDPOINT=http://127.0.0.1:$port RCLONE_CONFIG_M_REGION=us-east-1
 export NO_PROXY=127.0.0.1 no_proxy=127.0.0.1
-unset AWS_CA_BUNDLE # rclone refuses it
+unset AWS_CA_BUNDLE # rclone refuses this variable
 : >"$dir/rclone.conf"
 
 # ---- a model, a tokenizer, a token shard, a task ----

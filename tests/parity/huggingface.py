@@ -8,7 +8,7 @@ from transformers import LlamaConfig, LlamaForCausalLM
 
 transformers.utils.logging.disable_progress_bar()
 program, work = sys.argv[1:]
-LIMIT = 1e-4  # of the largest logit
+LIMIT = 1e-4  # limit of a logit's error, as a share of the largest logit
 llama3 = {
     "rope_type": "llama3",
     "factor": 8.0,

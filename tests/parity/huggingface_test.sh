@@ -1,7 +1,7 @@
 #!/bin/bash
-# Models that the transformers library saves are imported and give the same logits. Exported again, the library reads
-# them with the same logits. The test is skipped if torch, transformers or safetensors cannot be imported.
-# SKIPPIPE_PYTHON names another interpreter.
+# Models that the transformers library saves are imported and give the same logits. After an export, the library reads
+# the models again, and the logits are still the same. The test is skipped if torch, transformers or safetensors cannot
+# be imported. SKIPPIPE_PYTHON names another interpreter.
 set -eu
 cd "$(dirname "$0")/../.."
 python=${SKIPPIPE_PYTHON:-python3}

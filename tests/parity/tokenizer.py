@@ -140,7 +140,8 @@ def compare_pieces(text):
             character_coverage=0.98, minloglevel=2, **(dict(normalization_rule_name="identity", remove_extra_whitespaces=False)
                                                      if kind == "bpe" else {}))
         p = sentencepiece.SentencePieceProcessor(model_file=work + "/p.model")
-        # In a long text the library's sums of likelihoods have too few digits for the best pieces.
+        # For a long text, the library's sums of likelihoods are too inexact to find the best
+        # pieces.
         part = text if kind == "bpe" else text[:50000]
         with open(work + "/part", "w", encoding="utf-8", newline="") as f:
             f.write(part)

@@ -12,8 +12,8 @@ struct agent;
 struct worker;
 
 uint64_t agent_process_incarnation(const struct agent *a);
-/* Gives the stage of which the agent has weights, the number of iterations committed in them, and
- * their hash. Returns false if the agent has no weights. */
+/* Gives the stage whose weights the agent has, the number of committed iterations that the weights
+ * include, and their hash. Returns false if the agent has no weights. */
 bool agent_process_holds(const struct agent *a, int *stage, uint64_t *committed, uint64_t *hash);
 /* Returns true if the agent is draining or leaving. */
 bool agent_process_drains(const struct agent *a);

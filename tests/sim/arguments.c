@@ -103,8 +103,8 @@ static void add_network(struct world *w)
 	}
 }
 
-/* In some runs the controller is to change its stages at a given iteration. The controller refuses
- * if there is no folder for checkpoints. */
+/* In some runs, adds a command that changes the controller's stages at a given iteration. The
+ * controller refuses the command if there is no folder for checkpoints. */
 static void add_cuts(struct world *w)
 {
 	static const char *const cuts[] = { "1,2", "0,1,2", "2,1", "0,1,1,1", "3" };

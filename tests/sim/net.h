@@ -35,7 +35,8 @@ struct parcel {
 	bool lossy, delivered;
 	size_t size;
 	uint8_t *data;
-	/* On the world's clock; INT64_MAX: not known yet. */
+	/* Times on the world's clock when the message was queued, arrives, and is acknowledged;
+	 * INT64_MAX: not known yet. */
 	int64_t queued_us, arrives_us, acked_us;
 };
 
@@ -61,7 +62,8 @@ struct peer {
 	bool deferred[POST_CLASSES];
 	struct channel out[POST_CLASSES];
 	struct parcel *lossy; /* LOSSY messages in transit to the other end */
-	/* Messages in transit to this end from a process that has died, by time of arrival. */
+	/* Messages in transit to this end from a process that has died, the earliest arrival
+	 * first. */
 	struct parcel *left;
 	int64_t since_us;         /* when the session began at this end */
 	int64_t connect_us;       /* when a dialed peer next tries to connect; INT64_MAX: never */
@@ -148,8 +150,8 @@ void net_dispatch(struct peer *from, struct parcel *x);
 void net_lose_parcels(struct peer *from);
 /* Drops all messages to the peer and returns their number. */
 uint64_t net_drop_parcels(struct peer *r);
-/* For a dying process: keeps those messages that were sent before it died. In each class these are
- * the messages that arrive up to a random time. */
+/* Leaves some messages of a dying process in transit: in each class, either all messages, or those
+ * that arrive within a random time. */
 void net_leave_parcels(struct peer *from);
 /* Returns the message that arrives first at a post, and its peer; NULL: none is in transit. *of
  * points to the list's pointer to the message, by which the caller removes the message from the

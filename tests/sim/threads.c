@@ -203,7 +203,7 @@ void *worker_finished(struct worker *w)
 	void *job = w->job;
 
 	if (job && w->does && w->due->at_us <= sim.now_us)
-		run_job(w); /* the job may take longer than at_us allows for */
+		run_job(w); /* this sets at_us to the end of the job, which may be later */
 	if (!job || w->due->at_us > sim.now_us)
 		return NULL;
 	w->job = NULL;

@@ -12,7 +12,7 @@ struct outcome {
 	uint64_t hash;     /* hash of the trace */
 	uint64_t delivered; /* number of messages that were delivered */
 	uint64_t commits;
-	/* Numbers of failures and of commands. */
+	/* Number of mishaps of each kind; acts: number of the operator's commands. */
 	uint32_t kills, drains, takeovers, cuts, narrows, resets, sleeps, flips, acts;
 	uint32_t rewinds; /* number of restores of a checkpoint */
 	uint32_t recuts;  /* number of times that the model was cut into other stages */

@@ -35,7 +35,7 @@ enum mishap_kind {
 
 enum moment {
 	IN_PHASE,
-	SOME_SUMMED, /* some replicas have their sum, and others do not have theirs */
+	SOME_SUMMED, /* some replicas have their sum, and other replicas do not */
 	SOME_FETCH,  /* a node fetches its stage or a standby copy */
 	/* Between two phases of the skip schedule, nodes load the stages to which they move. */
 	SOME_MOVE,

@@ -44,8 +44,8 @@ void map_free(struct map *m); /* NULL is allowed */
 uint32_t map_nodes(const struct map *m);
 const char *map_place(const struct map *m, uint32_t node); /* borrowed */
 /* Returns the latency and the bandwidth of a link as described; the other fields are 0. A link
- * between the controller and a node in its place has the values of a link between two nodes there
- * or, if the description has no such link, 0.5 ms and 1.25 GB/s. */
+ * between the controller and a node in its place has the values of a link between two nodes there.
+ * If only one node is there, this link has 0.5 ms and 1.25 GB/s. */
 struct traffic_link map_link(const struct map *m, uint32_t from, uint32_t to);
 
 /* Returns the IPv4 address of a node in host byte order: 10.77.NODE.2, or 10.78.0.2 for node

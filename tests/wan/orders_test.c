@@ -258,8 +258,8 @@ static void expect_link(struct bed *b, uint32_t i, uint32_t j, double latency_s,
 	assert_true(traffic_link(b->traffic, i, j)->bandwidth_bytes_per_s == bytes_per_s);
 }
 
-/* The controller in place B must get the links of node 1. Its link to node 1 must be that between
- * nodes 1 and 2. The printed cluster must contain the changes. */
+/* The controller in place B must get the links of node 1. The link between the controller and node
+ * 1 must equal the link between nodes 1 and 2. The printed cluster must contain the changes. */
 TEST(a_cluster_is_read_and_written)
 {
 	char path[64], *text;

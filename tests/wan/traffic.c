@@ -4,7 +4,7 @@
  * When a packet is sent, its times on the uplink and on the link are known. Its arrival at the end
  * of the link is computed at once, and each link has a list of packets in the order of these
  * arrivals. The time on the downlink is not known yet, because packets of other links may arrive
- * before. If the receiver's downlink is limited, a packet at the end of its link enters a second
+ * earlier. If the receiver's downlink is limited, a packet at the end of its link enters a second
  * list: that of the downlink. A heap contains all lists that are not empty, ordered by the time of
  * their first packet.
  */

@@ -8,8 +8,8 @@
  * at a time at their bandwidth, and hold the others in a queue. A packet that would wait too long
  * in a queue is dropped. After a link, a packet travels for the link's latency times a random
  * factor of 1 +- jitter. It never overtakes an earlier packet of its link, because nearly all real
- * paths keep the order. If it would, it arrives together with the earlier packet. Therefore packets
- * that follow one another closely travel as long as the slowest of them.
+ * paths keep the order. A packet that would overtake arrives together with the earlier packet.
+ * Therefore packets that follow one another closely travel as long as the slowest of them.
  *
  * The module has no clock and no I/O. Random numbers come from the seed, with one stream for each
  * link. Times are nanoseconds of a clock that never goes back. Sizes are those of IP packets.

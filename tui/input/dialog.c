@@ -15,7 +15,8 @@
 #include <string.h>
 
 /* The focus moves over the fields, then the line for the typed number if the dialog has one, then
- * Cancel, then Apply. Returns the focus of the line; UINT32_MAX: the dialog has none. */
+ * Cancel, then Apply. Returns the focus of the line for the typed number; UINT32_MAX: the dialog
+ * has no such line. */
 static uint32_t focus_typed(const struct dialog *d)
 {
 	return d->needs_number ? d->n_fields : UINT32_MAX;
@@ -181,8 +182,8 @@ static void open_format(struct ui *u, const struct state *s)
 		  DIALOG_FORMATS - 1, 1);
 }
 
-/* Opens DIALOG_FINISH. Proposes a number of iterations in which the learning rate falls: a quarter
- * of the number of committed iterations, hence a fifth of all iterations at the end. */
+/* Opens DIALOG_FINISH. Proposes that the learning rate falls during further iterations, a quarter
+ * of the number committed so far. This is a fifth of all iterations at the end. */
 static void open_finish(struct ui *u, const struct state *s)
 {
 	int64_t n = (int64_t)(s->status.committed / 4);

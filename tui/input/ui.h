@@ -250,7 +250,7 @@ struct ui_requests {
 struct ui_outbox {
 	struct msg_command commands[UI_OUTBOX];
 	uint32_t n;
-	uint64_t last_id; /* id that was given to a command last */
+	uint64_t last_id; /* id of the newest command */
 };
 
 struct ui {

@@ -77,8 +77,8 @@ static void ask_candidate(struct ui *u, const struct state *s, struct ui_candida
 
 /* Requests one plan at a time, because the controller computes plans in the background. Candidates
  * that never had an answer come first: if the plan in force changes often, the later candidates
- * would otherwise never get one. An infeasible candidate gets no answer, and is requested twice at
- * most. */
+ * would otherwise never get an answer. An infeasible candidate gets no answer, and is requested
+ * twice at most. */
 void ui_ask_candidates(struct ui *u, const struct state *s)
 {
 	struct ui_candidate *next = NULL;

@@ -28,8 +28,8 @@ void ui_reselect(struct ui *u, const struct state *s)
 	move_along(&u->selection, s, 0);
 }
 
-/* Moves to the next or previous stage that has nodes, to the node in the same row if there is
- * one. */
+/* Moves the selection to the next or previous stage that has nodes. There it selects the node in
+ * the same row or, if the stage has fewer rows, the last node. */
 static void move_across(struct ui_selection *selection, const struct state *s, int by)
 {
 	struct roster r;

@@ -71,7 +71,7 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 		if (!*c.text)
 			ui_say(u, STYLE_WARNING, "not sent: %s",
 			       u->connection.state == UI_RECORDED ? "this is a recorded run"
-			       : never ? never /* given as the reason even without a connection */
+			       : never ? never /* matters more than the connection */
 				       : "the controller cannot be reached");
 		return 0;
 	}

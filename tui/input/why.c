@@ -55,8 +55,8 @@ static bool delay_s(const struct state *s, uint16_t from, uint16_t to, double *o
 	return true;
 }
 
-/* Sets *out to the transfer time from the previous hop to `node`, plus that from `node` to the next
- * hop. Returns false if either is unknown. */
+/* Sets *out to the transfer time from the previous hop to `node`, plus the transfer time from
+ * `node` to the next hop. Returns false if either is unknown. */
 static bool detour_s(const struct state *s, const struct state_flight *f, uint16_t node,
 		  double *out)
 {

@@ -21,12 +21,13 @@ struct why {
 	double left_s;    /* estimate of the time left to wait, in plan seconds */
 	bool choice;      /* true: the task may run on any node of the stage */
 	bool alternative; /* true: another node of the stage is live and has a free slot */
-	/* Only with `alternative`: the other node by way of which the microbatch would reach its
-	 * next node earliest */
+	/* Only with `alternative`: the node other than `node` through which the microbatch would
+	 * reach its next node earliest */
 	uint16_t other;
-	/* How much longer the transfers by way of `other` take, in plan seconds. */
+	/* How much longer the transfers through `other` take than those through `node`, in plan
+	 * seconds. */
 	double link_s;
-	/* How much later the microbatch would reach its next node by way of `other` than by way of
+	/* How much later the microbatch would reach its next node through `other` than through
 	 * `node`, in plan seconds: link_s, plus the difference of the waits; < 0: earlier. */
 	double change_s;
 };

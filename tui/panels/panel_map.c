@@ -188,7 +188,7 @@ static void label_collision(struct chart *c)
 
 /* ---- the chart ---- */
 
-/* Decides what markers show, from the number of cells for each of them. */
+/* Decides what markers show. This depends on the number of cells for each marker. */
 static void choose_markers(struct chart *c)
 {
 	int cells = c->at.w * c->at.h, n = (int)c->m->n_nodes;

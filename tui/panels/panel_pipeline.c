@@ -9,8 +9,8 @@
 struct grid {
 	int column; /* width of a stage's column in cells */
 	int rows;   /* number of rows of nodes */
-	/* Nodes in a row of a stage if each is one character; 0: one node a row, with its
-	 * number. */
+	/* Number of nodes in a row of a stage's column, each drawn as one character. 0: a row has
+	 * one node, drawn with its number. */
 	int across;
 };
 

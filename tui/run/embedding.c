@@ -43,8 +43,8 @@ static void measure_paths(float *length, uint8_t *done, const float *distances, 
 }
 
 /* Fills lengths (k, n) with the lengths of the shortest paths from k points to all points. The k
- * points are far apart: each next one is farthest from those before. A point without a path counts
- * as 1.5 times as far as the farthest other point. */
+ * points are far apart: each further point is the farthest one from the points before it. A point
+ * without a path counts as 1.5 times as far as the farthest other point. */
 static void measure_pivots(float *lengths, const float *distances, uint32_t n, uint32_t k)
 {
 	uint8_t *done = alloc_array(n, sizeof(*done));

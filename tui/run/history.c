@@ -13,7 +13,8 @@
 #include "base/array.h"
 #include "tui/run/checkpoint.h"
 
-/* Limit of checkpoints; a history that is full of messages has this many, unless they are large. */
+/* Largest number of checkpoints. A history that is full of messages has this many checkpoints,
+ * unless they are large. */
 enum { CHECKPOINTS = 128 };
 
 struct entry {
@@ -134,7 +135,8 @@ static size_t offset_of(const struct history *h, size_t applied)
 	return applied < h->n ? h->entries[applied].offset : h->n_bytes;
 }
 
-/* Drops every second checkpoint, except the first, until the others fit into their memory. */
+/* Drops every second checkpoint, except the first, until the number and the memory of the
+ * remaining checkpoints are within their limits. */
 static void thin_out(struct history *h)
 {
 	while (h->n_marks > 1 && (h->n_marks > CHECKPOINTS || h->mark_bytes > h->most_bytes)) {
@@ -170,8 +172,9 @@ static const struct mark *mark_before(const struct history *h, int64_t at_us)
 	return NULL;
 }
 
-/* Chooses the start for making the state at the time at_us: the present *s, or the newest
- * checkpoint before at_us if it needs fewer messages. A chosen checkpoint replaces *s. */
+/* Chooses the state from which the state at the time at_us is made. *s stays if it is not later
+ * than at_us and has all messages of the newest checkpoint before at_us. Otherwise *s becomes the
+ * state of this checkpoint; without a checkpoint, it becomes empty. */
 static void choose_start(const struct history *h, int64_t at_us, struct state **s, size_t *applied)
 {
 	bool is_later = *applied > h->n ||

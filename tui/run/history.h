@@ -51,7 +51,8 @@ void history_keep(struct history *h, size_t applied, const struct state *s);
 size_t history_seek(struct history *h, int64_t at_us, struct state **s, size_t *applied,
 		    int64_t *status_at_us);
 /* Returns the arrival time of the nearest journal entry before at_us (direction < 0) or after it;
- * -1: there is none. Entries of the kind log, and those of the first snapshot, do not count. */
+ * -1: there is none. Entries of the kind log, and all entries of the first snapshot, do not
+ * count. */
 int64_t history_nearest_event(const struct history *h, int64_t at_us, int direction);
 
 #endif

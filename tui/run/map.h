@@ -34,7 +34,7 @@ struct map {
 	uint32_t link_reports;
 	uint64_t nodes_hash; /* hash of the nodes and their places when the map was made */
 	int64_t made_us;     /* when the map was made, on the local clock */
-	/* When the nodes and links were checked for changes, on the local clock. */
+	/* When the nodes and links were last checked for changes, on the local clock. */
 	int64_t checked_us;
 	bool by_transfers; /* distances are transfer times, because no latency is known */
 	/* True: distances come from links. False: no link is known, and distances are guessed from
@@ -43,7 +43,7 @@ struct map {
 	/* Number of distances that were known when all points were last placed from the start. */
 	uint32_t n_placed;
 	uint32_t n_nodes; /* number of all known nodes */
-	/* Positions of the nodes by index; unused from MAP_NODES nodes on. */
+	/* Positions of the nodes by index; unused if there are MAP_NODES nodes or more. */
 	struct point nodes[MAP_NODES];
 	uint16_t ids[MSG_NODES];       /* node id by index */
 	uint16_t index[MSG_NODES];     /* 1 + index, by node id; 0: the map has no such node */

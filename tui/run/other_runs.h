@@ -40,7 +40,7 @@ struct other_runs {
 };
 
 /* Adds a point. Ignores it if its iteration is not above the newest point's iteration. If its time
- * is earlier than the newest point's time, uses the latter. */
+ * is earlier than the newest point's time, replaces its time by the newest point's time. */
 void other_curve_add(struct other_curve *c, struct other_point p);
 /* Adds the last point of a run, which is kept whatever `step` is. Call it once, after all other
  * points. */

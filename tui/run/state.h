@@ -108,8 +108,8 @@ struct state_plan {
 	struct msg_see_plan see;
 	uint32_t visits[MSG_STAGES];
 	uint32_t n_routes;
-	/* Number of paths that differ from those of the previous plan; for a candidate, from those
-	 * of the plan in force. */
+	/* Number of paths that differ from the previous plan's paths; for a candidate, from the
+	 * paths of the plan in force. */
 	uint32_t paths_changed;
 	/* The predicted tasks of node i are tasks[first[i]] to tasks[first[i + 1] - 1]. Their times
 	 * count from the start of the iteration. */
@@ -132,7 +132,7 @@ struct state_iteration {
 	int64_t start_us;   /* start of the first task */
 	int64_t end_us;     /* end of the newest task that has ended */
 	int64_t previous_start_us;
-	uint32_t collisions; /* number of collisions so far, with those that still last */
+	uint32_t collisions; /* number of collisions so far, also those that still last */
 	int64_t wait_us;     /* total waiting time of the collisions that have ended */
 };
 

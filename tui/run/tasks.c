@@ -84,8 +84,8 @@ uint32_t state_waiting(const struct state *s)
 	return n;
 }
 
-/* Replaces the node of a hop. The former node's results are lost, so a microbatch that was there
- * goes back to the hop before. */
+/* Replaces the node of a hop. The results of the replaced node are lost, so a microbatch that was
+ * at this node goes back to the previous hop. */
 static void replace_node(struct state_flight *f, uint32_t hop, uint16_t node)
 {
 	uint32_t n = f->route.n_hops, at = f->position;

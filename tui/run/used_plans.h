@@ -24,8 +24,8 @@ struct used_plan {
 };
 
 /* Lists the plan in force and the earlier plans that ran, newest first, `most` at most. If there
- * are more, the list drops plans for which a newer one has the same algorithm, stages and skip
- * ratio, oldest first. Returns the number of plans. */
+ * are more, the list drops plans, oldest first, for which a newer plan has the same algorithm,
+ * stages and skip ratio. Returns the number of plans. */
 uint32_t used_plans_list(const struct state *s, struct used_plan *list, uint32_t most);
 
 #endif

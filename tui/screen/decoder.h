@@ -19,8 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Numbers of keys. A character's number is its code point; that of Ctrl with a letter is 1 to 26.
- * The other keys have numbers above Unicode. */
+/* Numbers of keys. A character's number is its code point; the number of Ctrl with a letter is 1
+ * to 26. The other keys have numbers above Unicode. */
 enum press {
 	PRESS_TAB = 9,
 	PRESS_ENTER = 13,

@@ -207,9 +207,9 @@ static bool has_direct_colours(void)
 	return tigetflag("RGB") > 0 || tigetnum("RGB") > 0 || has_capability("RGB");
 }
 
-/* Converts one of xterm's 256 colours to the number that this terminal needs. A terminal with a
- * smaller palette (52, 64 or 88 colours) has other colours in it than xterm; it gets the nearest of
- * the first 16 or 8. */
+/* Converts one of xterm's 256 colours to the number that this terminal needs. A smaller palette
+ * (52, 64 or 88 colours) has other colours than xterm's. A terminal with such a palette gets the
+ * nearest of the first 16 or 8 colours. */
 static int fit_colour(int colour)
 {
 	int n = COLORS == 16 || COLORS == 88 ? 16 : 8;

@@ -34,8 +34,8 @@ struct theme {
 	struct theme_style styles[STYLES];
 };
 
-/* Returns one of xterm's 256 colours as 0xrrggbb. For the first sixteen it returns those of a PC's
- * text screen, because terminals differ in them. */
+/* Returns one of xterm's 256 colours as 0xrrggbb. Terminals differ in the first sixteen colours;
+ * for these colours the function returns the values of a PC's text screen. */
 uint32_t theme_rgb(int colour);
 /* Returns, of the colours `from` to `to` - 1, the one that is nearest to 0xrrggbb. */
 int theme_nearest(uint32_t rgb, int from, int to);

@@ -94,9 +94,9 @@ TEST(a_run_costs_what_its_nodes_cost)
 	state_free(s);
 }
 
-/* An iteration takes 10 s from commit to commit. In 8 s of these the nodes compute, and are busy in
- * three quarters of this time, so the goodput is 0.6. In the second iteration all 10 microbatches
- * run twice. Its goodput is 0.3, and the mean of both is 0.45. */
+/* An iteration takes 10 s from commit to commit. The nodes compute for 8 s of these 10 s, and are
+ * busy for three quarters of the 8 s, so the goodput is 0.6. In the second iteration all 10
+ * microbatches run twice. Its goodput is 0.3, and the mean of both is 0.45. */
 TEST(goodput_is_the_share_of_committed_work)
 {
 	struct state *s = four_nodes();

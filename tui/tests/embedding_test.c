@@ -26,8 +26,8 @@ static struct point *scatter(uint32_t n, uint64_t seed)
 	return points;
 }
 
-/* Returns the distances between the points: those below `near`, and of the others a random share
- * `known`. All further distances are 0, which means unknown. */
+/* Returns the distances between the points: all distances below `near`, and a random share `known`
+ * of the longer distances. The others are 0, which means unknown. */
 static float *measure(const struct point *points, uint32_t n, double known, float near)
 {
 	float *d = calloc((size_t)n * n, sizeof(*d));
@@ -108,7 +108,8 @@ TEST(missing_distances_are_bridged)
 	free(d);
 }
 
-/* A thousand points. The distances to near points are known, and one in a hundred of the others. */
+/* There are a thousand points. The distances between near points are known, and one in a hundred
+ * of all other distances. */
 TEST(a_thousand_points_unfold)
 {
 	struct point *truth = scatter(1000, 6), *points = calloc(1000, sizeof(*points));

@@ -19,7 +19,7 @@ static void remember(void *context, int64_t at_us, const struct msg *m)
 	free(data);
 }
 
-/* Whatever time was shown before, going to a certain time shows the same picture. */
+/* Seeking a time shows the same picture, whatever time was shown before. */
 TEST(an_earlier_picture_is_shown_again)
 {
 	struct stream_options o;
@@ -34,7 +34,8 @@ TEST(an_earlier_picture_is_shown_again)
 	h = history_new(4 << 20); /* small enough for several checkpoints before the picture */
 	assert_true(stream_run(&o, remember, h) > 0);
 	s = state_new();
-	/* Goes there from an earlier time, from the end, and from shortly before. */
+	/* Seeks the time of the picture from an earlier time, from the end, and from shortly
+	 * before. */
 	for (int i = 0; i < 3; i++) {
 		static const int64_t from_us[] = { 0, INT64_MAX, STREAM_START_US + 1200000 };
 

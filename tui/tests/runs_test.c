@@ -1,5 +1,5 @@
-/* Tests the Loss view with other runs beside this one. Their records are read in parts and kept in
- * limited memory, and all losses are compared at one x of the axis. */
+/* Tests the Loss view with other runs beside the console's run. The records of the other runs are
+ * read in parts and kept in limited memory. All losses are compared at one x of the axis. */
 
 #include <errno.h>
 #include <math.h>

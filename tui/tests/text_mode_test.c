@@ -8,8 +8,8 @@
 #include "tui/tests/golden.h"
 #include "tui/tests/start.h"
 
-/* The progress of a step is printed every five seconds of the controller's clock. The beginning of
- * a step is a journal entry, except that of the first step. */
+/* The progress of a step is printed every five seconds of the controller's clock. Every step but
+ * the first begins with a journal entry. */
 TEST(a_start)
 {
 	struct state *s = start_state(6, 3, false, GATHER_COMING, 1, 6, 0);

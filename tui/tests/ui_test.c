@@ -426,7 +426,7 @@ TEST(skip_as_what_if)
 	ui_key(&u, s, PRESS_TAB);
 	ui_key(&u, s, PRESS_ENTER);
 	assert_int_equal(u.dialog.kind, DIALOG_NONE);
-	/* The preview and the what-if; no command changes the run. */
+	/* One command requests the preview, the other one the what-if. Neither changes the run. */
 	assert_int_equal(u.outbox.n, 2);
 	assert_int_equal(u.outbox.commands[1].verb, COMMAND_COMPARE);
 	assert_int_equal(u.outbox.commands[1].value, 3);

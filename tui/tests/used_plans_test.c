@@ -110,8 +110,8 @@ TEST(the_newest_comes_first)
 	state_free(s);
 }
 
-/* If the list is too short, a second plan of the same skip ratio is dropped before the only plan of
- * another. */
+/* If the list is too short, a second plan of one skip ratio is dropped before the only plan of
+ * another skip ratio. */
 TEST(each_skip_ratio_is_there)
 {
 	struct state *s = begun();

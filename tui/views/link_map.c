@@ -170,8 +170,8 @@ void link_map_layout(struct link_map *m, struct rect at, const struct link_group
 	m->cell = by_node ? CELL_NODE : CELL_GROUP;
 	while (m->cell > least && m->lead + (int)g->n * m->cell + 2 + list_least > at.w)
 		m->cell--;
-	/* A map of groups that leaves no room for the list on its right gets wide cells; the list
-	 * is then below it. */
+	/* If a map of groups leaves no room for the list on its right, the list is below the map.
+	 * The cells of the map are then wide. */
 	if (!by_node && m->lead + (int)g->n * m->cell + 2 + list_least > at.w)
 		m->cell = CELL_GROUP;
 	while (m->cell > 1 && m->lead + (int)g->n * m->cell > at.w)

@@ -21,7 +21,8 @@ struct node_row {
 
 enum { CELL = 160, HINT = 38 /* HINT: width of the hint beside the title */ };
 
-/* If an iteration would be longer by this share of its time, the cost is shown as a warning. */
+/* The time that an iteration takes longer without the node is a warning if it exceeds this share
+ * of the iteration's time. */
 #define MUCH 0.2f
 
 /* Writes how much longer an iteration would take without the node. Returns the style of the

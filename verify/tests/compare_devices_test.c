@@ -141,8 +141,9 @@ FIXTURE_TEST(bits_count_until_another_kind_computes)
 	assert_int_equal(r.weights.first_differing.iteration, 2);
 }
 
-/* If microbatches ran again, a dead node may have computed outputs that other nodes used. That node
- * may have had another kind of device, although the record does not name it. */
+/* If microbatches ran again, a dead node may have computed outputs that other nodes used. The
+ * dead node may have had another kind of device, although the record does not name this
+ * device. */
 FIXTURE_TEST(a_rerun_among_unlike_nodes_ends_the_bits)
 {
 	struct compare_result r = reported_from(*state, 3, report_gpus, report_here_and_rerun);

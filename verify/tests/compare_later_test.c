@@ -198,9 +198,9 @@ FIXTURE_TEST(a_damaged_record_of_the_first_weights_ends_the_replay)
 	assert_non_null(strstr(err.text, "damaged"));
 }
 
-/* Verify cannot divide the first weights again, because it cannot make a temporary folder. It
- * reports this, and does not begin with a checkpoint instead, because the first weights may still
- * exist. */
+/* Verify cannot divide the first weights again, because it cannot make a temporary folder. Verify
+ * reports this error. The replay does not begin with a checkpoint instead, because the first
+ * weights may still exist. */
 FIXTURE_TEST(a_missing_temporary_folder_ends_the_replay)
 {
 	struct compare_result r;

@@ -1,5 +1,5 @@
-/* dispersion.c - computes the bandwidth of a link from the arrival times of a train of packets. It
- * uses no sockets (packet_train.c owns them), so tests can pass any arrival times. */
+/* dispersion.c - computes the bandwidth of a link from the arrival times of a train of packets.
+ * This module uses no sockets (packet_train.c owns them), so tests can pass any arrival times. */
 #include "wire/bandwidth/dispersion.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define WINDOWS 4
-/* Fewest gaps between packets in a window, because the length of a single gap varies most. */
+/* Fewest gaps between packets in a window. A single gap is too inaccurate, because gaps vary. */
 #define WINDOW_LEAST 2
 /* Smallest gap between two packets that counts, in nanoseconds. No clock resolves a smaller gap,
  * and a gap of 0 would mean an infinite rate. */
@@ -15,7 +15,7 @@
 #define PACKET_TRAIN_MOST 1024
 #define SETTLE_MOST 64
 
-/* Two rates agree if the larger is less than this multiple of the smaller. */
+/* Two rates agree if the larger rate is less than this multiple of the smaller rate. */
 static const double alike = 1.15;
 
 static int compare_times(const void *a, const void *b)
@@ -30,8 +30,8 @@ static int compare_rates(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The first tenth of the packets is ignored. They arrive while later packets are still being sent,
- * and before a varying delay has reached its maximum. */
+/* The first tenth of the packets is ignored, because these packets arrive while later packets are
+ * still being sent, and before a varying delay has reached its maximum. */
 double dispersion_rate(const int64_t *at_ns, uint32_t n, uint32_t packet_bytes)
 {
 	int64_t took[PACKET_TRAIN_MOST];

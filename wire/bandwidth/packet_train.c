@@ -21,7 +21,7 @@
 #include "wire/bandwidth/dispersion.h"
 #include "wire/sessions/link.h"
 
-#define PACKET_BYTES 1400 /* UDP payload in bytes: most tunnels carry it without fragmentation */
+#define PACKET_BYTES 1400 /* UDP payload in bytes, which most tunnels carry without fragmentation */
 #define HEADERS_BYTES 28
 /* Payload bytes that TCP would carry in the time of one packet: 1,448 of each 1,500 bytes on the
  * link. */
@@ -51,15 +51,15 @@ struct place {
 struct packet_train {
 	int fd, family;
 	uint64_t places_taken;
-	/* Memory for trains. Half of it is for announced trains, so forged packets cannot displace
-	 * them. */
+	/* Memory for trains. Half of the memory is for announced trains, so forged packets cannot
+	 * displace announced trains. */
 	struct place places[2 * PACKET_TRAIN_PLACES];
 	/* Content of the packets: random bytes, which no device on the link can compress. */
 	uint8_t noise[PACKET_BYTES];
 };
 
-/* Parses "tcp://HOST:PORT". any: a HOST that is not numeric counts as the address of all
- * interfaces. Otherwise such a HOST is an error. */
+/* Parses "tcp://HOST:PORT". If `any` is true, a HOST that is not numeric counts as the address of
+ * all interfaces. Otherwise such a HOST is an error. */
 static int parse_address(const char *address, bool any, struct sockaddr_storage *out,
 			 socklen_t *size)
 {
@@ -151,7 +151,7 @@ static uint32_t send_batch(struct packet_train *t, struct mmsghdr *batch, uint32
 	return left;
 }
 
-/* Turns an IPv4 address into the form in which an IPv6 socket takes it. */
+/* Turns an IPv4 address into the form that an IPv6 socket accepts. */
 static void map_to_v6(struct sockaddr_storage *at, socklen_t *size)
 {
 	struct sockaddr_in v4;
@@ -222,8 +222,8 @@ static uint32_t count_expected(const struct packet_train *t)
 	return n;
 }
 
-/* Returns the place of the oldest announced train, or if `expected` is false, of the oldest
- * unannounced train. */
+/* Returns the place of the oldest announced train if `expected` is true, otherwise of the oldest
+ * unannounced train. NULL: there is no such train. */
 static struct place *oldest_place(struct packet_train *t, bool expected)
 {
 	struct place *found = NULL;
@@ -236,8 +236,8 @@ static struct place *oldest_place(struct packet_train *t, bool expected)
 	return found;
 }
 
-/* Returns a free place, or else that of the oldest unannounced train. One of the two exists,
- * because announced trains occupy at most half of the places. */
+/* Returns a free place or, if there is none, the place of the oldest unannounced train. There is
+ * always such a place, because announced trains occupy at most half of the places. */
 static struct place *take_place(struct packet_train *t, const uint8_t *token)
 {
 	struct place *p = NULL;

@@ -1,13 +1,13 @@
 /* packet_train.h - trains of packets that measure a link's bandwidth (dispersion.h).
  *
- * The packets are sent by UDP, to the port at which the peer listens. A packet contains a token, a
- * number and noise. The sender first announces the token in an encrypted message
- * (MSG_PACKET_TRAIN). Packets are never answered, so forged ones cannot make this process send
+ * The packets are sent by UDP, to the port at which the peer listens. A packet contains a token,
+ * a number and noise. The sender first announces the token in an encrypted message
+ * (MSG_PACKET_TRAIN). Packets are never answered, so forged packets cannot make this process send
  * anything. Packets without an announced token can occupy only the memory for unannounced trains.
  * The kernel records when each packet arrived, so the measurement is correct even if this process
  * is busy. If a firewall blocks UDP, no packet arrives and the train gives no result. Only one
- * thread may use a struct packet_train. A call blocks for some milliseconds at most, when the
- * system has no room for packets.
+ * thread may use a struct packet_train. When the system has no room for packets, a call may
+ * block, but only for some milliseconds.
  */
 #ifndef WIRE_TRAIN_H
 #define WIRE_TRAIN_H

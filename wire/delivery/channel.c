@@ -1,5 +1,5 @@
 /* channel.c - the sending half of a channel: cuts messages into chunks and resends lost chunks.
- * nanomsg drops accepted messages when a connection breaks, and this module makes up for the loss.
+ * nanomsg drops accepted messages when a connection breaks. This module resends what was lost.
  * channel_receive.c is the receiving half. */
 #include "wire/delivery/channel.h"
 
@@ -12,8 +12,9 @@
 #include "base/alloc.h"
 #include "wire/delivery/channel_private.h"
 
-/* The retransmission timeout doubles each time it expires without an acknowledgement. Its limit is
- * the larger of TIMEOUT_MOST_US and TIMEOUT_TIMES times the timeout from measured round trips. */
+/* The retransmission timeout doubles each time it expires without an acknowledgement, up to a
+ * limit. The limit is TIMEOUT_MOST_US, or TIMEOUT_TIMES times the timeout from measured round
+ * trips if that is longer. */
 #define TIMEOUT_MOST_US  INT64_C(2000000)
 #define TIMEOUT_TIMES 8
 #define ENTRY_BYTES ((size_t)64) /* bytes counted for each message in addition to its content */
@@ -61,10 +62,10 @@ static size_t smaller_size(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Returns the longest chunk for a message of this size. A single connection carries the longest
- * chunks that the session allows. Several connections carry equal shares of the message. But an
- * urgent message is not cut into chunks below CHANNEL_FLIGHT_BYTES, and a chunk of any other
- * message has at most about a sixteenth of the window. */
+/* Returns the size of the longest chunk for a message of this size. A single connection carries
+ * the longest chunks that the session allows. Several connections carry equal shares of the
+ * message. Two limits change the size of a share: it is at least CHANNEL_FLIGHT_BYTES for an
+ * urgent message, and at most about a sixteenth of the window for any other message. */
 static size_t chunk_for(const struct channel *c, size_t size)
 {
 	if (c->cut.connections == 1)
@@ -96,7 +97,7 @@ static size_t chunk_size(const struct outgoing *m, uint64_t i)
 
 /* ---- sessions ---- */
 
-/* Returns the bytes by which a sent chunk fills the window: its content and an overhead. */
+/* Returns how many bytes of the window a sent chunk takes up: its content and an overhead. */
 static size_t sent_chunk_weight(const struct sent_chunk *r)
 {
 	return r->size + ENTRY_BYTES;
@@ -289,8 +290,8 @@ size_t channel_room(const struct channel *c)
 
 /* ---- sending ---- */
 
-/* Returns the position, in the ring of messages, of the message that contains the chunk
- * `number`. */
+/* Finds the message that contains the chunk `number`. Returns the message's position in the
+ * ring. */
 static size_t find_message(const struct channel *c, uint64_t number)
 {
 	size_t low = 0, high = c->count - 1;
@@ -376,9 +377,9 @@ bool channel_next(struct channel *c, struct channel_chunk *out)
 }
 
 /* Returns the time after which a chunk counts as lost. The time suffices even if the link carries
- * only half of the measured rate, because other traffic may share the route. A timeout that is too
- * short is worse than one that is too long: resending chunks that are not lost costs more time than
- * a late repair. */
+ * only half of the measured rate, because other traffic may share the route. A timeout that is
+ * too short is worse than a timeout that is too long, because resending chunks that are not lost
+ * costs more time than a late repair. */
 static int64_t measured_timeout(const struct channel *c)
 {
 	const struct flow *f = c->options.flow;
@@ -430,9 +431,9 @@ static void report_finished(struct channel *c, const struct outgoing *m, int64_t
 			.under_way_bytes = m->before});
 }
 
-/* Counts a chunk that was acknowledged. is_last: of all chunks in this acknowledgement, the chunk
- * was sent last. Only such a chunk gives a round trip. An earlier acknowledgement of the other
- * chunks may have been lost, so their round trips would be too long. */
+/* Counts a chunk that was acknowledged. is_last: true if this chunk was sent last of all chunks
+ * in the acknowledgement. Only the last chunk gives a round trip. For the other chunks, an
+ * earlier acknowledgement may have been lost, so their round trips would be too long. */
 static void count_arrived(struct channel *c, const struct sent_chunk *r, bool is_last,
 			  int64_t now_us)
 {
@@ -442,15 +443,15 @@ static void count_arrived(struct channel *c, const struct sent_chunk *r, bool is
 		flow_round_trip_add(&c->round, took);
 		c->overdue = 0;
 	} else if (c->overdue > 1) {
-		/* A chunk that was sent twice gives no round trip, so the timeout stays doubled
-		 * once (Karn's algorithm). */
+		/* The timeout stays doubled once, because a chunk that was sent twice gives no
+		 * round trip (Karn's algorithm). */
 		c->overdue = 1;
 	}
 }
 
 /* Records that the chunk `number` was acknowledged. *last is the chunk that was sent last, of all
- * chunks in this acknowledgement so far. Counts the others (count_arrived); the caller counts *last
- * at the end. */
+ * chunks in this acknowledgement so far. Counts the other chunks (count_arrived). The caller
+ * counts *last at the end. */
 static void note_arrival(struct channel *c, uint64_t number, struct sent_chunk **last,
 			 int64_t now_us)
 {

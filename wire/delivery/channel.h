@@ -8,15 +8,16 @@
  *        |-- sent: under way,       |-- never sent --|
  *            arrived, or lost --|
  *
- * The link may use several connections, so chunks arrive in any order. The receiver accepts chunks
- * up to CHANNEL_AHEAD beyond the first missing one. Its acknowledgement holds the number of the
- * first missing chunk, and the runs of later chunks that have arrived (selective acknowledgement,
- * RFC 2018).
+ * The link may use several connections, so chunks arrive in any order. The receiver accepts
+ * chunks up to CHANNEL_AHEAD beyond the first missing chunk. An acknowledgement has the number of
+ * the first missing chunk, and the runs of later chunks that have arrived (selective
+ * acknowledgement, RFC 2018).
  *
- * The sender declares a chunk lost when its acknowledgement is overdue. The time limit follows from
- * measured round trips (RFC 6298) and from the bytes under way. A single connection keeps order. On
- * it, a chunk is also lost once a chunk that was sent later has arrived (as in RACK, RFC 8985).
- * Only lost chunks are sent again. flow.h limits the bytes under way.
+ * The sender declares a chunk lost when its acknowledgement is overdue. The time limit follows
+ * from measured round trips (RFC 6298) and from the bytes under way. A single connection keeps
+ * the order of chunks. A chunk on a single connection is therefore also lost once a chunk that
+ * was sent later has arrived (as in RACK, RFC 8985). Only lost chunks are sent again. flow.h
+ * limits the bytes under way.
  */
 #ifndef WIRE_CHANNEL_H
 #define WIRE_CHANNEL_H
@@ -28,11 +29,11 @@
 #include "wire/delivery/flow.h"
 #include "wire/pieces.h"
 
-/* Number of chunks that both ends accept beyond the first missing one. */
+/* Number of chunks that both ends accept beyond the first missing chunk. */
 #define CHANNEL_AHEAD 16384
-/* Bytes that a connection may send at once after a pause, called one flight: ten segments of 1,448
- * bytes (RFC 6928), less the overhead of the layers below. A message up to this length is one
- * chunk. */
+/* Size of a flight: the bytes that a connection may send at once after a pause. A flight has ten
+ * segments of 1,448 bytes (RFC 6928), less the overhead of the layers below. A message up to this
+ * length is one chunk. */
 #define CHANNEL_FLIGHT_BYTES ((size_t)14000)
 #define CHANNEL_RANGES 32 /* limit of runs in one acknowledgement */
 
@@ -50,9 +51,9 @@ struct channel_finished {
 
 /* Limits the memory for incomplete messages of all channels together.
  *
- * Each peer can always use its share: most_bytes divided by the number of peers, but at least
- * share_bytes. A peer may also use free memory, up to CHANNEL_PEER_MOST in all. A message of any
- * length is accepted while no peer has an incomplete message. */
+ * Each peer can always use its share, which is most_bytes divided by the number of peers, but at
+ * least share_bytes. A peer may also use free memory, up to a total of CHANNEL_PEER_MOST. A
+ * message of any length is accepted while no peer has an incomplete message. */
 struct channel_memory {
 	size_t used_bytes, most_bytes;
 	size_t share_bytes; /* least share of a peer, bytes */
@@ -63,7 +64,8 @@ struct channel_memory {
 struct channel_options {
 	size_t message_most_bytes, retained_most_bytes;
 	struct channel_memory *memory; /* borrowed */
-	size_t *peer_bytes;            /* borrowed: bytes of the shared memory used for this peer */
+	/* borrowed: how many bytes of the shared memory this peer's messages use */
+	size_t *peer_bytes;
 	/* Borrowed: unacknowledged bytes of all channels of this peer. */
 	size_t *retained_bytes;
 	uint8_t *(*alloc)(size_t size); /* allocates a message that arrives; NULL: no memory */
@@ -89,7 +91,8 @@ void channel_limit(struct channel *c, size_t message_most_bytes);
 /* How messages are cut into chunks. */
 struct channel_cut {
 	size_t most_bytes;    /* longest chunk */
-	/* Number of connections that carry the chunks; a single one keeps their order. */
+	/* Number of connections that carry the chunks; a single connection keeps the order of
+	 * chunks. */
 	unsigned connections;
 };
 /* Starts a session with a new process of the peer: chunk numbers restart at 0. Queued messages stay
@@ -108,8 +111,8 @@ struct channel_part {
 	const void *data;
 	size_t size;
 };
-/* Queues a copy of the joined parts. -EMSGSIZE: over message_most_bytes; -EAGAIN: over
- * retained_most_bytes; -ENOMEM. */
+/* Queues a copy of the joined parts. -EMSGSIZE: the message exceeds message_most_bytes; -EAGAIN:
+ * the queue would exceed retained_most_bytes; -ENOMEM. */
 int channel_queue(struct channel *c, const struct channel_part *parts, size_t n, int64_t now_us);
 /* Bytes at the end of a message that the channel borrows until it calls release(context). */
 struct channel_loan {
@@ -118,8 +121,8 @@ struct channel_loan {
 	void (*release)(void *context);
 	void *context;
 };
-/* Queues a copy of the joined parts, followed by the loan. Errors as channel_queue; after an error
- * nothing is borrowed. */
+/* Queues a copy of the joined parts, followed by the loan. The errors are those of channel_queue.
+ * After an error nothing is borrowed. */
 int channel_lend(struct channel *c, const struct channel_part *parts, size_t n,
 	const struct channel_loan *loan, int64_t now_us);
 /* Returns the size of the largest message that channel_queue would accept now. */
@@ -151,9 +154,9 @@ struct channel_chunk {
 	struct channel_letter *letter; /* when sending: the message that contains the chunk */
 	void *owner;                   /* when receiving: the buffer in which the chunk arrived */
 };
-/* Gives the next chunk to send. Its data is borrowed until the next call with the channel. A caller
- * that needs the data longer calls channel_hold with the letter, and later channel_drop_letter.
- * Returns false if no chunk may be sent now. */
+/* Gives the next chunk to send. The chunk's data is borrowed until the next call with the
+ * channel. A caller that needs the data longer calls channel_hold with the letter, and later
+ * channel_drop_letter. Returns false if no chunk may be sent now. */
 bool channel_next(struct channel *c, struct channel_chunk *out);
 /* Keeps the bytes of a message until channel_drop_letter, even if the channel drops the message. */
 void channel_hold(struct channel_letter *letter);
@@ -161,11 +164,13 @@ void channel_drop_letter(void *letter);
 /* Records that the chunk was sent. */
 void channel_sent(struct channel *c, const struct channel_chunk *chunk, int64_t now_us);
 
-/* A run of received chunks in an acknowledgement. Its first chunk has the number ack + from. */
+/* A run of received chunks in an acknowledgement. The first chunk of the run has the number ack +
+ * from. */
 struct channel_range {
 	uint32_t from, length;
 };
-/* Handles an acknowledgement: the peer has all chunks below `ack`, and those in the n ranges. */
+/* Handles an acknowledgement, by which the peer has all chunks below `ack` and the chunks in the
+ * n ranges. */
 void channel_acked(struct channel *c, uint64_t ack, const struct channel_range *ranges, unsigned n,
 	int64_t now_us);
 /* Returns the earliest time at which channel_tick may find an overdue chunk; INT64_MAX: never. */
@@ -179,8 +184,8 @@ enum channel_taken {
 	CHANNEL_KEPT,      /* the chunk was stored, and the channel owns its buffer */
 	CHANNEL_WHOLE,     /* the chunk is the whole next message: the caller delivers its data */
 	CHANNEL_DUPLICATE, /* the chunk arrived earlier */
-	/* The number is CHANNEL_AHEAD or more beyond the first missing one; the chunk was not
-	 * stored. */
+	/* The chunk's number is CHANNEL_AHEAD or more beyond the first missing chunk, so the
+	 * chunk was not stored. */
 	CHANNEL_TOO_FAR,
 	/* There is no memory now. The chunk was not stored, and the sender will resend it. */
 	CHANNEL_DEFERRED,
@@ -188,8 +193,8 @@ enum channel_taken {
 };
 /* Handles a chunk that arrived. */
 enum channel_taken channel_take(struct channel *c, const struct channel_chunk *chunk);
-/* A complete message, either in one block, which options.release frees, or in pieces. In the second
- * case the caller frees the piece buffers with options.drop, and then their list. */
+/* A complete message, in one block or in pieces. options.release frees a block. The caller frees
+ * the buffers of pieces with options.drop, and then the list of pieces. */
 struct channel_message {
 	uint8_t *data; /* NULL: the message is in pieces */
 	size_t size;
@@ -200,7 +205,7 @@ struct channel_message {
 bool channel_give(struct channel *c, struct channel_message *out);
 /* Returns the number of the first missing chunk, for an acknowledgement. */
 uint64_t channel_expected(const struct channel *c);
-/* Returns true if chunks beyond the first missing one have arrived. */
+/* Returns true if chunks beyond the first missing chunk have arrived. */
 bool channel_holes(const struct channel *c);
 /* Gives the first runs of received chunks beyond the first missing chunk. Returns the number of
  * runs. */

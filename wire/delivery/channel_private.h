@@ -8,8 +8,8 @@
 
 #define CHANNEL_SHARED_MOST ((size_t)65536) /* longest chunk when several connections are used */
 
-/* The bytes of a message. Threads may still read them after the peer has acknowledged the message,
- * so the last user frees them. */
+/* The bytes of a message. Threads may still read the bytes after the peer has acknowledged the
+ * message, so the last user frees them. */
 struct channel_letter {
 	uint8_t *data;            /* the first size - loan.size bytes of the message, owned */
 	struct channel_loan loan; /* the other bytes of the message, borrowed; size 0: none */
@@ -55,7 +55,8 @@ struct incoming {
 
 struct channel {
 	struct channel_options options;
-	/* How messages are cut into chunks; most_bytes 0: the channel was never started. */
+	/* How messages are cut into chunks; if its most_bytes is 0, the channel was never
+	 * started. */
 	struct channel_cut cut;
 	bool open; /* the channel was started and is not paused */
 	/* Sending: a ring of messages, the oldest at `head`. */
@@ -79,16 +80,16 @@ struct channel {
 	uint64_t resent;
 	/* Receiving: */
 	uint64_t expected;         /* number of the first missing chunk */
-	/* Highest chunk number received, plus 1; counts only if above `expected`. */
+	/* Highest chunk number received, plus 1; used only if it is above `expected`. */
 	uint64_t beyond;
-	/* One bit for each chunk number modulo CHANNEL_AHEAD: the chunk was received. NULL: not yet
-	 * needed. */
+	/* One bit for each chunk number modulo CHANNEL_AHEAD, which is set if the chunk was
+	 * received. NULL: no bit was needed yet. */
 	uint64_t *seen;
 	struct incoming *incoming; /* (n_incoming) incomplete messages, ascending by number */
 	size_t n_incoming, room_incoming;
 };
 
-/* Returns the size of every chunk but the last. Both ends compute it in this way. */
+/* Returns the size of every chunk but the last chunk. Both ends compute the size in this way. */
 static inline size_t channel_chunk_bytes(size_t size, uint32_t chunks)
 {
 	return (size + chunks - 1) / chunks;

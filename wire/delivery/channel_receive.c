@@ -1,6 +1,6 @@
-/* channel_receive.c - the receiving half of a channel: joins chunks into messages and delivers each
- * message once. It compares every chunk with the earlier chunks and limits the memory of incomplete
- * messages, because a faulty peer may send anything. */
+/* channel_receive.c - the receiving half of a channel: joins chunks into messages and delivers
+ * each message once. This half compares every chunk with the earlier chunks, and limits the
+ * memory of incomplete messages, because a faulty peer may send anything. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,8 +58,8 @@ static bool was_seen(const struct channel *c, uint64_t number)
 	return number < c->beyond && (*word_of(c, number) & bit_of(number)) != 0;
 }
 
-/* Records that a chunk at or beyond the first missing one was received. Then moves `expected` to
- * the new first missing chunk, and clears the bits that it passes. */
+/* Records that the first missing chunk, or a later chunk, was received. Then moves `expected` to
+ * the new first missing chunk, and clears the bits of the passed chunks. */
 static void note_number(struct channel *c, uint64_t number)
 {
 	if (number != c->expected) {
@@ -80,8 +80,8 @@ bool channel_holes(const struct channel *c)
 	return c->beyond > c->expected;
 }
 
-/* If there are more runs than `out` can hold, gives the first runs. From these the sender knows
- * which chunks it must resend first. */
+/* If there are more runs than `out` can hold, gives the first runs. The first runs show the
+ * sender which chunks it must resend first. */
 unsigned channel_ranges(const struct channel *c, struct channel_range out[CHANNEL_RANGES])
 {
 	unsigned n = 0;
@@ -139,8 +139,8 @@ static size_t find_incoming(const struct channel *c, uint64_t first)
 	return low;
 }
 
-/* Returns true if a message with these chunk numbers would overlap no other message. place: its
- * position in the list of incomplete messages. */
+/* Returns true if a message with these chunk numbers would overlap no other message. place: the
+ * position that the message would get in the list of incomplete messages. */
 static bool fits_between(const struct channel *c, size_t place, uint64_t first, uint32_t chunks)
 {
 	if (first < c->expected)
@@ -156,9 +156,9 @@ static size_t greater_size(size_t a, size_t b)
 	return a > b ? a : b;
 }
 
-/* Returns true if there is memory for a message, by the rules of struct channel_memory. ahead: an
- * earlier message is still incomplete. Messages ahead may use only half of the memory, so that the
- * earlier message always finds room. */
+/* Returns true if there is memory for a message, by the rules of struct channel_memory. ahead:
+ * true if an earlier message is still incomplete. Messages ahead may use only half of the memory,
+ * so that the earlier message always finds room. */
 static bool may_have(const struct channel *c, size_t size, bool ahead)
 {
 	const struct channel_memory *m = c->options.memory;
@@ -203,9 +203,9 @@ static struct incoming *insert_incoming(struct channel *c, size_t place,
 	return m;
 }
 
-/* Does not store a chunk that arrived earlier, or for which there is no room, and tells the caller.
- * Within limits, stores a chunk that arrives ahead of its turn, so that the sender need not resend
- * it. */
+/* Does not store a chunk that arrived earlier or for which there is no room. The result says so.
+ * Within limits, stores a chunk that arrives ahead of its turn, so that the sender need not
+ * resend the chunk. */
 enum channel_taken channel_take(struct channel *c, const struct channel_chunk *k)
 {
 	if (k->number < c->expected)

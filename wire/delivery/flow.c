@@ -8,12 +8,12 @@
  * RATE_HALF, in rounds, is for the rate. A sliding window covers one to two halves. */
 #define LEAST_HALF_US INT64_C(10000000)
 #define RATE_HALF     4 /* number of rounds */
-/* Number of rounds in a row without a queue, or without a higher rate, after which the window
- * reacts. */
+/* Number of rounds in a row after which the window reacts to a missing queue, or to a rate that
+ * does not grow. */
 #define FREE_ROUNDS 3
-/* While STEADY and without a queue, the window grows by an eighth in each round as long as it is
- * below this multiple of the bytes that the link carries: delivery rate times least round trip.
- * Above, it grows by an eighth in every sixth round. */
+/* FREE_BEYOND is a multiple of the bytes that the link carries (delivery rate times least round
+ * trip). While STEADY and without a queue, a window below this multiple grows by an eighth in
+ * each round. A larger window grows by an eighth in every sixth round. */
 #define FREE_BEYOND 1.2
 /* While STARTING, the window grows by half in each round while it is below this multiple of the
  * bytes that the link carries. */
@@ -21,10 +21,10 @@
 /* While STARTING, the rate counts as grown if it exceeds the rate at its last growth by this
  * factor. */
 #define START_GROWS 1.15
-/* A queue counts as long if it lasts more than this multiple of FLOW_QUEUE_US. */
+/* A queue counts as long if its waiting time exceeds this multiple of FLOW_QUEUE_US. */
 #define LONG_QUEUES 3
-/* A link is unsteady if the deviation of its round trips exceeds this fraction of a round trip: 1 /
- * UNSTEADY_PART. */
+/* A link is unsteady if the deviation of its round trips exceeds both 1 / UNSTEADY_PART of a
+ * round trip and a quarter of FLOW_QUEUE_US. */
 #define UNSTEADY_PART 32
 /* Window of an unsteady link, as a multiple of the bytes that the link carries. RATE_START applies
  * in the phase STARTING, and as long as fewer than FLOW_IDLE_SAMPLES probes have measured the idle
@@ -95,8 +95,8 @@ static void turn_window(struct flow_window *w, int64_t at, int64_t half)
 
 static void add_least(struct flow *f, int64_t took_us, int64_t now_us)
 {
-	/* After a pause longer than the sliding window, both halves are empty. The old least round
-	 * trip then counts until the next sample. */
+	/* After a pause longer than the sliding window, both halves of the window are empty.
+	 * Until the next sample, the old least round trip counts. */
 	int64_t kept = flow_least_us(f);
 	turn_window(&f->least_us, now_us, LEAST_HALF_US);
 	if (f->least_us.now < 0 && f->least_us.before < 0 && kept > 0)
@@ -221,15 +221,16 @@ bool flow_may_leave(struct flow *f, size_t bytes, bool urgent)
 	return false;
 }
 
-/* Returns the bytes that the link carries in two round trips at the measured rate, queueing time
- * included. */
+/* Returns how many bytes the link carries in two round trips at the measured rate. A round trip
+ * includes the queueing time. */
 static double carried_in_two(const struct flow *f)
 {
 	return 2e-6 * (double)flow_bytes_per_s(f) * (double)(flow_least_us(f) + FLOW_QUEUE_US);
 }
 
-/* Before the first activation, only messages of some hundred bytes have passed. Their rate is so
- * low that every activation would seem to fill the link, so this function then returns false. */
+/* Before the first activation, only messages of some hundred bytes have passed. The rate of these
+ * messages is so low that every activation would seem to fill the link. This function therefore
+ * returns false if only small messages have passed. */
 bool flow_fills(const struct flow *f, size_t bytes)
 {
 	const double carried = carried_in_two(f);
@@ -266,9 +267,9 @@ static void adapt_to_losses(struct flow *f)
 	}
 }
 
-/* Grows the window while STARTING, if the link carries all bytes of the window (`carried`). Returns
- * false when the start is over: the rate has stopped growing (as in BBR's startup), and probes show
- * a queue.
+/* Grows the window while STARTING, if the link carries all bytes of the window (`carried`).
+ * Returns false when the start is over. This is the case when the rate has stopped growing (as in
+ * BBR's startup), and probes show a queue.
  *
  * A long queue ends the start sooner than a short queue. A busy peer, or TCP's own slow start, can
  * look like a queue. The start therefore lasts longer while the rate grows, or while the window
@@ -281,9 +282,9 @@ static bool start_continues(struct flow *f, double queue, bool carried)
 		f->start_rate = rate;
 		f->free_rounds = 0;
 	}
-	/* After lost packets, a connection stalls and carries less than its window, although there
-	 * is no queue. The window may then grow too, but only after FREE_ROUNDS rounds without a
-	 * queue. */
+	/* After lost packets, a connection stalls and carries less than its window, although
+	 * there is no queue. In this case the window may also grow, but only after FREE_ROUNDS
+	 * rounds without a queue. */
 	f->quiet_rounds = f->held_back && queue < FLOW_QUEUE_US / 4.0 ? f->quiet_rounds + 1 : 0;
 	if (f->held_back && (carried || f->quiet_rounds >= FREE_ROUNDS)) {
 		set_window(f, 1.5 * (double)f->window);
@@ -335,7 +336,7 @@ static void adapt_to_rate(struct flow *f)
  * that the link carries in the least round trip, even if other traffic keeps a queue.
  *
  * Without a visible queue, the window grows quickly to FREE_BEYOND times these bytes, and slowly
- * beyond. A larger window would be of little use: either TCP is still slower than the window, or
+ * beyond. A larger window would be of little use. Either TCP is still slower than the window, or
  * the link is full and will soon show a queue. */
 static void adapt_to_queue(struct flow *f)
 {
@@ -370,8 +371,8 @@ static void adapt_to_queue(struct flow *f)
 	set_window(f, window);
 }
 
-/* Runs at the end of each round. Begins to drain the link's queue if no round trip near the least
- * one was seen for LEAST_HALF_US / 2, because a queue may hide the least round trip. Ends the
+/* Runs at the end of each round. A queue may hide the least round trip. Therefore begins to drain
+ * the link's queue if no round trip near the least one was seen for LEAST_HALF_US / 2. Ends the
  * draining one round later. A link that is drained twice in LEAST_HALF_US always has a round trip
  * without a queue in its sliding window. */
 static void drain_if_due(struct flow *f, int64_t now_us)

@@ -2,32 +2,32 @@
  * on it. Pure functions without a clock.
  *
  * Measurements. Round trips are smoothed as in RFC 6298. The least round trip of a sliding window
- * is kept, because it contains no waiting in queues. Each acknowledged chunk gives a sample of the
- * delivery rate. The sample is the bytes that were acknowledged while the chunk was under way,
- * divided by a time. This is the time in which they were acknowledged or the time in which they
- * were sent, whichever is longer (Cheng, Cardwell, Yeganeh, Jacobson: Delivery Rate Estimation,
- * draft-cheng-iccrg). The greatest sample of the last rounds is the estimate, as in BBR. A round
- * lasts until a chunk sent at its beginning is acknowledged. A sample taken while there was too
- * little to send may raise the estimate but never lower it.
+ * is kept, because it contains no waiting in queues. Each acknowledged chunk gives a sample of
+ * the delivery rate. The sample is a number of bytes divided by a time. The bytes are those that
+ * were acknowledged while the chunk was under way. The time is the time in which these bytes were
+ * sent, or the time in which they were acknowledged if that is longer (Cheng, Cardwell, Yeganeh,
+ * Jacobson: Delivery Rate Estimation, draft-cheng-iccrg). The greatest sample of the last rounds
+ * is the estimate, as in BBR. A round lasts until a chunk sent at its beginning is acknowledged.
+ * A sample taken while there was too little to send may raise the estimate but never lower it.
  *
- * The window limits the bytes under way of bulk: messages that can wait. At the start the window
- * grows by half every round. The start ends when the delivery rate has stopped growing and probes
- * show a queue: the shortest round trip of a probe in this round exceeds the least round trip.
- * Afterwards the window is steered so that bytes wait FLOW_QUEUE_US in the queue, as in LEDBAT (RFC
- * 6817) but in larger steps. Each round corrects half of the error. Urgent messages therefore find
- * a link that is used fully and a queue that is short. The window grows only while it holds
- * messages back. From time to time the window shrinks for one round below the delivery rate times
- * the least round trip. The queue then empties, and a probe can measure the least round trip again
- * (BBR's ProbeRTT).
+ * Bulk consists of the messages that can wait. The window limits how many bytes of bulk are under
+ * way. At the start the window grows by half every round. The start ends when the delivery rate
+ * has stopped growing and probes show a queue. Probes show a queue if their shortest round trip
+ * in this round exceeds the least round trip. Afterwards the window is steered so that bytes wait
+ * FLOW_QUEUE_US in the queue, as in LEDBAT (RFC 6817) but in larger steps. Each round corrects
+ * half of the error. Urgent messages therefore find a link that is used fully and a queue that is
+ * short. The window grows only while it holds messages back. From time to time the window shrinks
+ * for one round below the delivery rate times the least round trip. The queue then empties, and a
+ * probe can measure the least round trip again (BBR's ProbeRTT).
  *
  * Urgent messages need no window, but large urgent messages are sent one after the other. If two of
  * them shared the link, the first would arrive as late as the second.
  *
- * On an unsteady link the round trip varies even while nothing is under way, and probes cannot show
- * a queue that is shorter than this variation. The window of such a link is 1.25 times the product
- * of delivery rate and round trip. It follows the rate upwards, and the queue stays below a quarter
- * of the product. A link counts as unsteady until FLOW_IDLE_SAMPLES probes have measured it idle,
- * and its window is then twice the product.
+ * On an unsteady link the round trip varies even while nothing is under way. Probes cannot show a
+ * queue that is shorter than this variation. The window of such a link is 1.25 times the product
+ * of delivery rate and round trip. The window follows the rate upwards, and the queue stays below
+ * a quarter of the product. A link counts as unsteady until FLOW_IDLE_SAMPLES probes have
+ * measured it idle, and its window is then twice the product.
  *
  * TCP, below this module, has its own congestion control and repairs losses. This window only keeps
  * TCP from filling long queues. Acknowledged chunks cannot show the link's queue, because TCP
@@ -46,8 +46,9 @@ struct flow_round_trip {
 	int64_t smoothed_us, deviation_us;
 };
 void flow_round_trip_add(struct flow_round_trip *r, int64_t took_us);
-/* Returns the time after which an answer is overdue: the smoothed round trip + 4 deviations +
- * FLOW_BUSY_US, because the peer may be busy. FLOW_FIRST_US if nothing was measured. */
+/* Returns the time after which an answer is overdue. This is the smoothed round trip + 4
+ * deviations + FLOW_BUSY_US, because the peer may be busy. If nothing was measured, it is
+ * FLOW_FIRST_US. */
 int64_t flow_overdue_us(const struct flow_round_trip *r);
 #define FLOW_BUSY_US  INT64_C(100000)
 #define FLOW_FIRST_US INT64_C(1000000)
@@ -57,7 +58,7 @@ int64_t flow_overdue_us(const struct flow_round_trip *r);
 #define FLOW_SLOW_BYTES_PER_S 100000
 #define FLOW_IDLE_SAMPLES 4
 
-/* The greatest or least value in a sliding window. It is stored as one value for each half of the
+/* The greatest or least value in a sliding window, stored as one value for each half of the
  * window. */
 struct flow_window {
 	int64_t now, before; /* values of this half and of the previous half; -1: none */
@@ -69,8 +70,8 @@ enum flow_kind {
 	 * window is fixed. */
 	FLOW_NEAR,
 	FLOW_FAR, /* TCP blocks a sender whose buffer is full, and the link has queues */
-	/* Frames that do not fit a buffer are dropped: the window limits all messages and shrinks
-	 * with losses. */
+	/* Frames that do not fit a buffer are dropped. Therefore the window limits all messages
+	 * and shrinks with losses. */
 	FLOW_DROPS
 };
 struct flow_limits {
@@ -108,8 +109,8 @@ struct flow {
 	uint64_t delivered;    /* bytes acknowledged */
 	int64_t delivered_us;  /* when bytes were last acknowledged */
 	int64_t first_us;      /* when the most recently acknowledged chunk was sent */
-	/* If a chunk was sent while `delivered` was at most this, there was too little to send, and
-	 * the chunk's sample of the rate may be too low. */
+	/* If a chunk is sent while `delivered` is at most limited_until, there is too little to
+	 * send. The chunk's sample of the rate may then be too low. */
 	uint64_t limited_until;
 	size_t under_way;      /* bytes sent and not acknowledged */
 	/* The window in bytes, and its state: */
@@ -121,15 +122,15 @@ struct flow {
 	bool urgent_waits;     /* an urgent message waits until the link has room for it */
 	/* Limit that replaces the window while DRAINING and REFILLING; otherwise 0. */
 	size_t ramp;
-	/* Rounds in a row without a queue in which the window held messages back. While STARTING:
-	 * rounds in a row in which the rate did not grow. */
+	/* Number of rounds in a row without a queue in which the window held messages back. While
+	 * STARTING: number of rounds in a row in which the rate did not grow. */
 	unsigned free_rounds;
-	uint64_t start_rate;   /* the rate when it last grew while STARTING */
-	/* While STARTING: rounds in a row without a queue, in which the window held messages back
-	 * and did not grow. */
+	uint64_t start_rate;   /* the rate when the rate last grew while STARTING */
+	/* While STARTING: number of rounds in a row without a queue in which the window held
+	 * messages back and did not grow. */
 	unsigned quiet_rounds;
 	/* The round ends when a chunk is acknowledged that was sent after `delivered` had reached
-	 * this. */
+	 * round_ends. */
 	uint64_t round_ends;
 	int64_t rounds;
 	int64_t round_least_us; /* shortest round trip of a probe in this round; -1: none */
@@ -139,7 +140,8 @@ void flow_init(struct flow *f);
 /* Restarts the window for a session with another process. The measurements stay. */
 void flow_start(struct flow *f, const struct flow_limits *limits);
 
-/* The flow's counters when a chunk was sent. The chunk's acknowledgement is compared with them. */
+/* The flow's counters at the time when a chunk was sent. flow_arrived compares them with the
+ * counters at the time of the acknowledgement. */
 struct flow_mark {
 	int64_t left_us, delivered_us, first_us;
 	uint64_t delivered;
@@ -149,17 +151,17 @@ struct flow_mark {
  * no other message may be sent. */
 bool flow_may_leave(struct flow *f, size_t bytes, bool urgent);
 /* Returns true if a message of this size occupies the link for more than two round trips. Returns
- * false while that is unknown. A rate that was measured while there was little to send is only a
- * lower bound, and says nothing about much larger messages. */
+ * false while the rate is unknown. A rate that was measured while there was little to send is
+ * only a lower bound, so it shows nothing about much larger messages. */
 bool flow_fills(const struct flow *f, size_t bytes);
 /* Returns true if an urgent message of this size may be sent although older urgent messages are
- * under way. Returns false if the message fills the link for two round trips, and the bytes under
- * way fill it for one. The message must then wait. */
+ * under way. Returns false if the message must wait, because it fills the link for two round
+ * trips and the bytes under way fill the link for one round trip. */
 bool flow_may_follow(struct flow *f, size_t bytes);
 /* Records that a chunk was sent, and fills its mark. */
 void flow_left(struct flow *f, struct flow_mark *mark, size_t bytes, int64_t now_us);
-/* Records that a chunk was acknowledged. again: the chunk was sent more than once, so its round
- * trip is ambiguous. Returns the round trip, or -1. */
+/* Records that a chunk was acknowledged. again: true if the chunk was sent more than once, which
+ * makes its round trip ambiguous. Returns the round trip, or -1 if it is ambiguous. */
 int64_t flow_arrived(struct flow *f, const struct flow_mark *mark, size_t bytes, bool again,
 	int64_t now_us);
 /* Subtracts lost or dropped bytes from the bytes under way. */
@@ -179,7 +181,7 @@ void flow_sample(struct flow *f, int64_t took_us, int64_t now_us);
 int64_t flow_least_us(const struct flow *f);     /* returns the least round trip; 0: unknown */
 uint64_t flow_bytes_per_s(const struct flow *f); /* returns the delivery rate; 0: unknown */
 /* Returns the time that the bytes under way need at the delivery rate; 0: unknown. While the rate
- * of a FLOW_FAR link is unknown, it counts as FLOW_SLOW_BYTES_PER_S. */
+ * of a FLOW_FAR link is unknown, the rate counts as FLOW_SLOW_BYTES_PER_S. */
 int64_t flow_drain_us(const struct flow *f);
 
 #endif

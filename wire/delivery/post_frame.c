@@ -7,8 +7,8 @@
 
 #include "wire/sessions/frame.h"
 
-/* Reads the ranges of an ACK. They must ascend and must not overlap, which limits the work of
- * reading them. */
+/* Reads the ranges of an ACK. Ranges must ascend and must not overlap, so that the work of
+ * reading them is limited. */
 static int parse_ranges(const uint8_t *bytes, struct post_frame *f)
 {
 	uint64_t end = 0;

@@ -36,7 +36,7 @@ struct post_frame {
 	struct channel_chunk chunk; /* in CHUNK and LOSSY frames */
 };
 
-/* -EBADMSG: the bytes are no valid frame. */
+/* Parses a frame. -EBADMSG: the bytes are no valid frame. */
 int post_frame_parse(const uint8_t *bytes, size_t size, struct post_frame *out);
 /* Writes the head, and the ranges of an ACK. Returns the bytes written. */
 size_t post_frame_put_head(uint8_t *out, const struct post_frame *f);

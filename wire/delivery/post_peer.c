@@ -11,10 +11,10 @@
 /* Windows by the kind of connection: one connection that this process dialed, several such
  * connections, and a connection that the peer dialed.
  *
- * nanomsg blocks a dialer's frames while its connection is full. A listener's frames are dropped if
- * they do not fit the socket's buffer, so chunks and window then stay below the smallest buffer of
- * any system. With several connections, the window begins with twice the bytes that TCP sends at
- * once. */
+ * nanomsg blocks a dialer's frames while its connection is full. A listener's frames are dropped
+ * if they do not fit the socket's buffer. On such a connection, chunks and window therefore stay
+ * below the smallest buffer of any system. With several connections, the window begins with twice
+ * the bytes that TCP sends at once. */
 static const struct flow_limits near_limits = {FLOW_NEAR, 64 * MIB, 65536, 64 * MIB};
 static const struct flow_limits far_limits = {FLOW_FAR, 262144, 131072, 64 * MIB};
 static const struct flow_limits taken_limits = {FLOW_DROPS, 131072, 65536, MIB};
@@ -192,8 +192,8 @@ double post_account_spent(struct account *a, double per_s, int64_t now_us)
 	return a->spent;
 }
 
-/* Also frees each account that no peer uses and whose `spent` has fallen to 0. Without this, the
- * accounts of keys that have left would remain forever. */
+/* Besides opening the peer's account, frees each account that no peer uses and whose `spent` has
+ * fallen to 0. Otherwise the accounts of keys that have left would remain forever. */
 void post_account_open(struct post *p, struct peer *peer, int64_t now_us)
 {
 	struct account *own = NULL;

@@ -14,7 +14,7 @@
 
 #define POST_PINGS 16
 
-/* The frames that one key has used of its quota, in all of its processes together. */
+/* The part of a key's quota that all processes with this key have used together. */
 struct account {
 	struct account *next;
 	struct keys_public key;
@@ -41,10 +41,11 @@ struct peer {
 	bool ephemeral;        /* the peer is removed after its POST_DOWN */
 	bool ack_due;
 	bool deferred[POST_CLASSES];
+	/* frames and bytes that this process has received and not yet acknowledged */
 	struct unacked {
 		unsigned frames;
 		size_t bytes;
-	} unacked[POST_CLASSES]; /* received and not yet acknowledged by this process */
+	} unacked[POST_CLASSES];
 	size_t lossy_most;       /* limit of the length of a LOSSY message, bytes */
 	uint64_t own_instance;   /* instance number by which this peer knows this process */
 	/* Quota account of the peer's key. NULL: this process dialed the peer, or has had no
@@ -52,8 +53,9 @@ struct peer {
 	struct account *account;
 	struct flow flow;
 	struct ping_ring small_pings, large_pings;
-	/* For each class: when an acknowledgement for the class last arrived, or when a message was
-	 * queued while no other message of the class waited. The later of the two counts. */
+	/* For each class, the later of two times: when an acknowledgement for the class last
+	 * arrived, and when a message was last queued while no other message of the class
+	 * waited. */
 	int64_t moved_us[POST_CLASSES];
 	/* When the post itself last sent a ping, to measure the window's queue. */
 	int64_t probed_us;
@@ -78,12 +80,14 @@ struct line {
 	/* The line is in the ready list, because its link may have an event to receive. */
 	bool ready;
 	struct line *next_ready;
-	/* The link's frames are not polled, because the threads have enough of them to open. */
+	/* The link's frames are not polled, because the threads already have enough frames to
+	 * open. */
 	bool reads_paused;
 	struct timer due; /* when to call link_tick for this link */
 	bool polls_read[LINK_TRUNKS], polls_write[LINK_TRUNKS];
 	uint32_t index;
-	unsigned added; /* number of the link's connections that count against connections_more */
+	/* number of connections that the post has added to the link (connections_more) */
+	unsigned added;
 };
 
 /* The trunks of a link (link.h). Activations use the quick trunk, except that activations that fill
@@ -100,7 +104,7 @@ struct post {
 	struct line *lines[POST_LINKS_MOST];
 	uint32_t n_lines;
 	struct line *first_ready,
-		/* List of the ready lines; the line that has waited longest is first. */
+		/* List of the ready lines. The line that has waited longest comes first. */
 		*last_ready;
 	/* Timers named `due` of the lines, and `deadline` of the peers. */
 	struct timers line_timers, peer_timers;
@@ -129,21 +133,22 @@ struct post {
 };
 
 /* ---- post_peer.c ---- */
-/* NULL: there is no such peer. */
+/* Returns the peer with this number; NULL: there is no such peer. */
 struct peer *post_peer_find(const struct post *p, post_peer_id id);
-/* Returns NULL if no slot is free. */
+/* Makes a peer and gives it a slot in the table. Returns NULL if no slot is free. */
 struct peer *post_peer_new(struct post *p, struct line *line, bool dialed);
 /* Frees the peer, its channels and their messages. */
 void post_peer_free(struct post *p, struct peer *peer);
-/* Finds a peer that has connected to this process, by its key and the instance number of its
- * process (0: any process). NULL: none. */
+/* Finds the peer that has connected to this process with this key. instance: the instance number
+ * of the peer's process; 0: any process. Returns NULL if there is no such peer. */
 struct peer *post_peer_of_key(const struct post *p, const struct keys_public *key,
 	uint64_t instance);
 
 /* Gives the peer the account of its key. */
 void post_account_open(struct post *p, struct peer *peer, int64_t now_us);
 void post_accounts_fini(struct post *p);
-/* Lowers the count `spent` by per_s for each second since the last call, and returns it. */
+/* Lowers the count `spent` by per_s for each second since the last call, and returns the new
+ * count. */
 double post_account_spent(struct account *a, double per_s, int64_t now_us);
 
 /* Starts all channels of the peer with chunk number 0, for a session with a new process. */
@@ -153,8 +158,8 @@ void post_peer_start(struct peer *peer, size_t chunk_most, unsigned connections)
 void post_peer_resume(struct peer *peer);
 void post_peer_pause(struct peer *peer);
 uint64_t post_peer_drop(struct peer *peer);
-/* Returns when the present session began, or when a connection to the peer was last dialed,
- * whichever is later.
+/* Returns when the present session began, or when a connection to the peer was last dialed if
+ * that was later.
  */
 int64_t post_peer_renewed_us(const struct peer *peer);
 /* Returns true if every message to the peer was acknowledged. */
@@ -162,11 +167,11 @@ bool post_peer_empty(const struct peer *peer);
 
 /* ---- post_send.c ---- */
 /* Returns the open trunk for a message of this class and size. If the trunk of the class is not
- * open, this is the control trunk. Activations never wait for a trunk that still connects. */
+ * open, returns the control trunk. Activations never wait for a trunk that still connects. */
 unsigned post_trunk_of(const struct peer *peer, enum post_class class, size_t bytes);
-/* Bytes of chunks that the post sends in one turn, which it may exceed by one chunk. A turn is a
- * call of post_tick or post_receive, and the calls of post_send that follow. Sealing one MiB takes
- * about a millisecond. */
+/* Limit of the bytes of chunks that the post sends in one turn. The post may exceed this limit by
+ * one chunk. A turn is a call of post_tick or post_receive, and the calls of post_send that
+ * follow. Sealing one MiB takes about a millisecond. */
 #define POST_TURN_BYTES ((size_t)1 << 20)
 /* Sends the peer as many chunks as this turn allows. If more chunks are ready, puts the peer on the
  * list for the next turn. */

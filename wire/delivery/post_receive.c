@@ -1,5 +1,5 @@
 /* post_receive.c - the receiving half of a post: sessions that begin and end, frames that arrive.
- * It assigns each session to a peer, enforces the quota of each key, and turns frames into
+ * This half assigns each session to a peer, enforces the quota of each key, and turns frames into
  * messages. */
 #include <string.h>
 
@@ -13,7 +13,8 @@
 
 /* The quota of a key is counted in frames. */
 #define CHARGE_BYTES 4096.0 /* bytes of a message that count as much as one frame */
-#define CHARGE_SESSION 50.0 /* frames that a session counts, because of its handshake */
+/* number of frames as which a session counts, because of its handshake */
+#define CHARGE_SESSION 50.0
 #define CHARGE_BURST_S 10.0 /* seconds of the quota that a key may use up at once */
 
 static void charge_peer(struct post *p, struct peer *peer, double frames, int64_t now_us)
@@ -70,8 +71,8 @@ static void drop_retained(struct post *p, struct peer *peer)
 }
 
 /* Gives a new session to its peer, in place of the previous session. If the peer's process is the
- * same, the channels continue. If it is a new process, the channels restart and retained messages
- * are dropped. */
+ * same, the channels continue. If the peer has a new process, the channels restart and retained
+ * messages are dropped. */
 static void on_up(struct post *p, struct line *line, const struct link_event *e, int64_t now_us)
 {
 	struct peer *peer = peer_for(p, line, e);
@@ -161,8 +162,9 @@ static bool take_ping(struct ping_ring *sent, uint64_t number)
 	return false;
 }
 
-/* Handles the answer to a ping; ignores an answer to no ping. A large ping's time includes the
- * transfer of its bytes, so it is not counted as a round trip. */
+/* Handles the answer to a ping. Ignores an answer that belongs to no ping of this post. The time
+ * of a large ping includes the transfer of its bytes, so this time is not counted as a round
+ * trip. */
 static void on_pong(struct peer *peer, uint64_t number, int64_t now_us)
 {
 	if (take_ping(&peer->small_pings, number))

@@ -1,5 +1,6 @@
-/* post_send.c - the sending half of a post: chunks, LOSSY messages, probes, acknowledgements. It
- * decides which class is sent first and on which trunk, so that bulk never delays control. */
+/* post_send.c - the sending half of a post: chunks, LOSSY messages, probes, acknowledgements.
+ * This half decides which class is sent first and on which trunk, so that bulk never delays
+ * control. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +16,10 @@
 #define PROBE_LEAST_US INT64_C(2000)
 #define LOOK_US INT64_C(5000) /* least time between two checks of a peer's deadlines */
 
-/* Returns true if the message belongs on the bulk trunk, where TCP paces bytes (BBR). This is also
- * true for an activation that fills the link, because it takes several round trips anyway. On the
- * quick trunk it would fill the network's queues and delay the acknowledgements of messages in the
- * other direction. */
+/* Returns true if the message belongs on the bulk trunk, where TCP paces bytes (BBR). An
+ * activation that fills the link belongs there too, because it takes several round trips anyway.
+ * On the quick trunk such an activation would fill the network's queues, and delay the
+ * acknowledgements of messages in the other direction. */
 static bool wants_bulk_trunk(const struct peer *peer, enum post_class class, size_t bytes)
 {
 	return class >= POST_CLASS_SUMS ||
@@ -37,7 +38,7 @@ unsigned post_trunk_of(const struct peer *peer, enum post_class class, size_t by
 	return POST_TRUNK_CONTROL;
 }
 
-/* Returns the trunk for LOSSY messages. If possible this is the quick trunk with its several
+/* Returns the trunk for LOSSY messages. If possible, returns the quick trunk with its several
  * connections, so that one lost packet does not delay the messages after it. */
 static unsigned trunk_of_lossy(const struct peer *peer)
 {
@@ -89,15 +90,16 @@ void post_note_deadline(struct post *p, struct peer *peer, int64_t now_us)
 		if (at < first)
 			first = at < now_us + LOOK_US ? now_us + LOOK_US : at;
 	}
-	/* Only moves the timer to an earlier time. If the deadline is now later, the timer expires
-	 * too early, and post_tick then sets it again. */
+	/* Moves the timer only to an earlier time. If the deadline is now later, the timer
+	 * expires too early, and post_tick then sets the timer again. */
 	if (peer->deadline.place == 0 || first < peer->deadline.at_us)
 		timers_set(&p->peer_timers, &peer->deadline, first);
 }
 
 static int send_ping(struct post *p, struct peer *peer, bool large, int64_t now_us);
 
-/* Sends a ping if one is due: PROBES_A_ROUND in every round trip while bulk is sent. */
+/* Sends a ping if one is due. While bulk is sent, PROBES_A_ROUND pings are due in every round
+ * trip. */
 static void probe_link(struct post *p, struct peer *peer, int64_t now_us)
 {
 	int64_t every = flow_least_us(&peer->flow) / PROBES_A_ROUND;
@@ -108,7 +110,7 @@ static void probe_link(struct post *p, struct peer *peer, int64_t now_us)
 	(void)send_ping(p, peer, false, now_us);
 }
 
-/* Puts the peer on the list of those whose chunks are sent in the next turn. */
+/* Puts the peer on the list of peers whose chunks are sent in the next turn. */
 static void pump_later(struct post *p, struct peer *peer)
 {
 	if (peer->pump_due)
@@ -139,12 +141,13 @@ static bool pump_class(struct post *p, struct peer *peer, enum post_class class,
 		in_turn = p->turn_bytes > 0 || class == POST_CLASS_CONTROL;
 		if (!in_turn)
 			break;
-		/* Read here for the measurement of round trips, because now_us is some time old. */
+		/* The clock is read here for the measurement of round trips, because now_us is
+		 * some time old. */
 		const int64_t left_us = clock_monotonic_us();
 		const int rc = send_chunk(p, peer, &f, trunk, now_us);
 		full[trunk] = rc < 0;
-		/* If the trunk is blocked, no turn needs to be planned: the poll set reports when
-		 * the trunk has room again. */
+		/* If the trunk is blocked, the peer need not wait for the next turn, because the
+		 * poll set reports when the trunk has room again. */
 		if (rc == -EBUSY && !link_blocked(peer->line->link, trunk))
 			pump_later(p, peer);
 		if (rc < 0)
@@ -220,8 +223,9 @@ static int send_lossy(struct post *p, struct peer *peer, const struct post_part 
 }
 
 /* Opens more connections if a burst of activations exceeds one flight of each present connection.
- * After a pause, TCP sends ten segments of each connection at once and the rest a round trip later.
- * The new connections serve the next burst. None is opened while the rate is unknown. */
+ * After a pause, TCP sends ten segments of each connection at once and the rest a round trip
+ * later. The new connections serve the next burst. No connection is opened while the rate is
+ * unknown. */
 static void widen_for_bursts(struct post *p, struct peer *peer, size_t bytes)
 {
 	struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];
@@ -427,7 +431,7 @@ static void send_ack(struct post *p, struct peer *peer, enum post_class class, i
 	p->acks_wait = true;
 }
 
-/* Sends no ACK for a class if a chunk of the class was sent to the peer in the meantime, because
+/* If a chunk of a class was sent to the peer in the meantime, sends no ACK for the class, because
  * the chunk's frame has acknowledged all received frames of the class. */
 void post_flush_acks(struct post *p, int64_t now_us)
 {

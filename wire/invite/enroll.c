@@ -1,5 +1,5 @@
 /* enroll.c - the exchange with a controller by which an invitation admits a machine (enroll.h).
- * enroll runs before the program's main loop, so it may block. It has connections of its own. */
+ * enroll runs before the program's main loop, so it may block. enroll has its own connections. */
 #include "wire/invite/enroll.h"
 
 #include <errno.h>
@@ -21,7 +21,7 @@
 /* The phases of the exchange, named after the key that this machine dials with. */
 enum phase {
 	PHASE_KNOCK, /* this machine's own key, which may already be admitted */
-	PHASE_ASK    /* the invitation's key, with which it asks for admission */
+	PHASE_ASK    /* the invitation's key, with which this machine asks for admission */
 };
 
 struct exchange {
@@ -32,7 +32,7 @@ struct exchange {
 	post_peer_id asked;                  /* the peer to which the request was sent; 0: none */
 	/* When the controller first reported the invitation unknown; 0: never. */
 	int64_t unknown_us;
-	/* For each address, the last logged reason why it gives no connection to the controller. */
+	/* For each address, the last logged reason why the controller cannot be reached there. */
 	char troubles[TOKEN_ADDRESSES][sizeof(((struct error *)0)->text)];
 	bool is_done;
 };
@@ -45,7 +45,7 @@ static int begin_phase(struct exchange *e, enum phase phase, struct error *err)
 		.peers_most = TOKEN_ADDRESSES,
 		.message_most_bytes = 1 << 16,
 	};
-	memset(e->troubles, 0, sizeof(e->troubles)); /* those of the former phase's connections */
+	memset(e->troubles, 0, sizeof(e->troubles)); /* drops the reasons of the previous phase */
 	post_close(e->post);
 	e->post = NULL;
 	e->phase = phase;
@@ -109,7 +109,7 @@ static int take_answer(struct exchange *e, const struct post_message *p, struct 
 }
 
 /* Handles a refusal. Anybody on the network can forge a refusal, because refusals are not
- * authenticated. A forged one can only make this machine use the invitation, or give up. */
+ * authenticated. A forged refusal can only make this machine use the invitation, or give up. */
 static int take_refusal(struct exchange *e, enum link_reason reason, int64_t now_us,
 			struct error *err)
 {
@@ -169,7 +169,7 @@ static void note_troubles(struct exchange *e)
 	}
 }
 
-/* Sets the error that ends a vain wait. It names the last trouble of every address. */
+/* Sets the error after a wait in vain. The error names the last trouble of every address. */
 static int report_silence(const struct exchange *e, struct error *err)
 {
 	char all[sizeof(err->text)] = "";

@@ -35,9 +35,9 @@ struct enrolled {
 	char name[KEYS_NAME_SIZE];
 };
 
-/* Waits until the controller has admitted the key. -EPERM: the controller refused for the reason in
- * err, and would refuse again; -EINTR: `signals` became readable; -ETIMEDOUT: no answer within
- * wait_us; -EPROTO: the controller has another version. */
+/* Waits until the controller has admitted the key. -EPERM: the controller refused for the reason
+ * in err, and would refuse the key again; -EINTR: `signals` became readable; -ETIMEDOUT: no
+ * answer within wait_us; -EPROTO: the controller has another version. */
 int enroll(const struct enroll_options *options, struct enrolled *out, struct error *err);
 
 #endif

@@ -108,7 +108,7 @@ int invitations_revoke(struct keys_list *list, const char *name, struct error *e
 }
 
 /* Copies the wanted name, and replaces each character that a name cannot have by '-'. otherwise:
- * the name if nothing useful remains. */
+ * the name to use if nothing useful remains. */
 static void make_valid(const char *wish, const char *otherwise, char out[KEYS_NAME_SIZE])
 {
 	snprintf(out, KEYS_NAME_SIZE, "%s", wish);
@@ -215,8 +215,8 @@ int invitations_admit(struct keys_list *list, const struct invitation_request *r
 		return rc;
 	rc = admit(list, request, now_s, &answer, err);
 	const bool admitted_before = rc == 1;
-	/* If the key was already admitted, nothing has changed, and this error makes admitted_end
-	 * leave the file unwritten. */
+	/* If the key was already admitted, nothing has changed. The error -EALREADY then makes
+	 * admitted_end leave the file unwritten. */
 	rc = admitted_end(list, &edit, admitted_before ? -EALREADY : rc, err);
 	*out = answer;
 	return admitted_before ? 0 : rc;

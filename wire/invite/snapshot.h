@@ -12,7 +12,8 @@
 #include "wire/msg.h"
 
 struct snapshot_options {
-	/* A token, or @FILE for the token in a file; overwritten, because it is secret. */
+	/* A token, or @FILE for the token in a file. snapshot_read overwrites the text, because a
+	 * token is secret. */
 	char *token;
 	const char *who; /* name of the session */
 	const struct log *log;
@@ -25,10 +26,10 @@ struct snapshot_options {
 
 /* Returns true if the text is a token, or has the form @FILE. */
 bool snapshot_suits(const char *text);
-/* Connects with the token and reads the snapshot. The first call makes this user's key, watcher.key
- * in the user's folder for state, and uses the invitation once. Later calls use the same key. If
- * two calls run at the same time, one may end the other's session, whose snapshot then starts
- * again.
+/* Connects with the token and reads the snapshot. The first call makes this user's key,
+ * watcher.key in the user's folder for state, and uses the invitation once. Later calls use the
+ * same key. If two calls run at the same time, one call may end the session of the other. The
+ * snapshot of the ended session then starts again.
  *
  * -EINVAL: no token, or a token for an agent; -EPERM: the controller refused; -EPROTO: another
  * version; -ETIMEDOUT; other errors come from the kernel. */

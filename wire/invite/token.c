@@ -1,5 +1,5 @@
-/* token.c - writes and reads the tokens of invitations (token.h). It wipes each copy of the secret
- * as soon as the copy is not needed. */
+/* token.c - writes and reads the tokens of invitations (token.h). This module wipes each copy of
+ * the secret as soon as the copy is not needed. */
 #include "wire/invite/token.h"
 
 #include <errno.h>

@@ -31,7 +31,7 @@ bool token_is(const char *text);
 int token_print(const struct token *token, const struct keys_identity *invitation,
 		char out[TOKEN_SIZE], struct error *err);
 /* Reads a token and gives *invitation (keys_free). The error message never contains the token.
- * -EINVAL: the text is no token; other errors as keys_generate. */
+ * -EINVAL: the text is no token; the other errors are those of keys_generate. */
 int token_parse(const char *text, struct token *out, struct keys_identity **invitation,
 		struct error *err);
 /* Returns where the value of an option begins, behind a byte order mark and spaces. */

@@ -1,6 +1,6 @@
 /* invite.c - the command `skippipe invite`: makes an invitation and prints its token, lists
- * invitations, or revokes one. It edits the file of admitted keys. A running controller watches
- * this file, but the command needs no controller. */
+ * invitations, or revokes an invitation. The command edits the file of admitted keys. A running
+ * controller watches this file, but the command needs no controller. */
 #include "wire/program/invite.h"
 
 #include <errno.h>

@@ -97,9 +97,9 @@ static bool accepted_at(int fd, uint16_t port)
 	return getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && !listens;
 }
 
-/* Only shuts the connections down: nanomsg owns their descriptors, and its own thread closes them.
- * If a descriptor is reused between the check and the shutdown, another peer's connection is shut
- * down, and that peer has to dial again. */
+/* Shuts the connections down but does not close them, because nanomsg owns their descriptors and
+ * closes them in its own thread. If a descriptor is reused between the check and the shutdown,
+ * another peer's connection is shut down, and that peer has to dial again. */
 unsigned accept_end_silent(uint16_t port, int64_t silent_ms)
 {
 	const uint64_t files = limit_of_files();

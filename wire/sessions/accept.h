@@ -9,14 +9,14 @@
  * everything else works.
  *
  * A connection closed in this way may belong to an honest peer, which dials again by itself. When
- * there are many connections, the listener ends the silent ones, so that the honest peer finds a
- * free descriptor.
+ * there are many connections, the listener ends the silent connections, so that the honest peer
+ * finds a free descriptor.
  *
- * A process behind a router cannot know its outside address. Therefore a connection whose first
- * bytes are ACCEPT_QUESTION is answered with the address from which it comes, as text with a
- * newline, and closed. nanomsg never sees this connection. A question costs a listener less than
- * any other connection of a stranger. The answer reveals only what the router of the asking machine
- * knows.
+ * A process behind a router cannot know its outside address. Therefore the listener answers a
+ * connection whose first bytes are ACCEPT_QUESTION with the address from which the connection
+ * comes, and closes the connection. The answer is text with a newline. nanomsg never sees this
+ * connection. A question costs a listener less than any other connection of a stranger. The
+ * answer reveals only what the router of the asking machine knows.
  */
 #ifndef WIRE_ACCEPT_H
 #define WIRE_ACCEPT_H
@@ -31,9 +31,9 @@ uint64_t accept_most(void);
 /* Returns the lowest limit of open files with which accept_most is at least `descriptors`. */
 uint64_t accept_limit_for(uint64_t descriptors);
 
-/* Ends the connections at this TCP port that have received nothing for silent_ms. Their peers may
- * dial again. The call costs some system calls for each open file. Returns the number of ended
- * connections. */
+/* Ends the connections at this TCP port that have received nothing for silent_ms milliseconds.
+ * The peers may dial again. The call costs some system calls for each open file. Returns the
+ * number of ended connections. */
 unsigned accept_end_silent(uint16_t port, int64_t silent_ms);
 
 #endif

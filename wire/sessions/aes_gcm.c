@@ -20,8 +20,8 @@ struct aes_gcm {
 
 struct aes_gcm *aes_gcm_new(void)
 {
-	/* NO_ATEXIT: an exit handler would free memory that threads still use when the process
-	 * exits. */
+	/* NO_ATEXIT is needed, because an exit handler would free memory that threads still use
+	 * when the process exits. */
 	if (OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
 		return NULL;
 	struct aes_gcm *g = alloc_new(sizeof(*g));

@@ -1,7 +1,7 @@
 /* aes_gcm.h - AES-256-GCM by libcrypto, for the threads that seal and open large frames. libcrypto
  * uses wider instructions than libsodium, and gives the same bytes.
  *
- * Each thread has contexts of its own. They hold an expanded key only during a call.
+ * Each thread has its own contexts. A context holds an expanded key only during a call.
  */
 #ifndef WIRE_AES_GCM_H
 #define WIRE_AES_GCM_H

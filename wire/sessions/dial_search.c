@@ -1,11 +1,11 @@
 /* dial_search.c - keeps a dialing link pointed at an address that can be reached.
  *
- * A search (search.h) finds an address that accepts connections. It runs before the first
- * connection to a name. It also runs when nothing was received for a while, because a healthy peer
- * sends keep-alive frames. The peer's name may then have a new address. Or the address can be
- * reached and only the present connections are dead, for example because this machine's own address
- * has changed. In both cases the link redials, and the session continues over the new
- * connections. */
+ * A search (search.h) finds an address that accepts connections. A search runs before the first
+ * connection to a name. A search also runs when nothing was received for a while, because a
+ * healthy peer sends keep-alive frames. The silence can have two causes. The peer's name may have
+ * a new address. Or the address can be reached and only the present connections are dead, for
+ * example because this machine's own address has changed. In both cases the link redials, and the
+ * session continues over the new connections. */
 #include <errno.h>
 #include <string.h>
 
@@ -17,7 +17,8 @@
 /* Time without a received frame after which a search begins. A healthy peer sends at least every
  * 1.25 s. */
 #define SILENT_US INT64_C(3000000)
-#define PAUSE_US INT64_C(2000000) /* first pause between two searches; it doubles each time */
+/* first pause between two searches; the pause doubles each time */
+#define PAUSE_US INT64_C(2000000)
 #define PAUSE_MOST_US INT64_C(16000000)
 #define LOOK_US       INT64_C(20000)
 
@@ -58,8 +59,9 @@ static void redirect(struct link *link, const char *address, int64_t now_us)
 	}
 }
 
-/* Dials the address that a search has found, if it is new or the connections are silent. A target
- * in numbers is dialed as given instead, because it may have a zone. */
+/* Dials the address that a search has found for a name, if the address is new or the connections
+ * are silent. If the target is an address in numbers and the connections are silent, redials the
+ * target as given, because the target may have a zone. */
 static void on_found(struct link *link, const char *address, int64_t now_us)
 {
 	const bool is_name = search_is_name(link->dial.target);

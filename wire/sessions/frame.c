@@ -124,7 +124,7 @@ enum link_reason frame_parse(const uint8_t *bytes, size_t size, struct frame *ou
 	if (size < 4 || bytes[0] != 'S' || bytes[1] != 'P')
 		return LINK_MALFORMED;
 	/* All versions have the same HELLO and REFUSE. A listener can therefore refuse a HELLO of
-	 * another version, and its sender understands the REFUSE. */
+	 * another version, and the sender of the HELLO understands the REFUSE. */
 	if (bytes[2] != LINK_VERSION && bytes[3] != FRAME_REFUSE) {
 		out->type = bytes[3] == FRAME_HELLO && size == FRAME_HELLO_SIZE ? FRAME_HELLO : 0;
 		out->nonce = bytes + 4;

@@ -78,14 +78,14 @@ struct frame_offer {
 	 * number. */
 	uint64_t instance;
 	uint32_t frame_most;  /* longest frame that this end accepts, bytes */
-	/* Ciphers that this end supports, as bits 1 << seal_cipher. In a RESPONSE: only the chosen
-	 * cipher. */
+	/* Ciphers that this end supports, as bits 1 << seal_cipher. A RESPONSE has only the
+	 * chosen cipher. */
 	uint32_t ciphers;
 	uint32_t session;     /* RESPONSE: number that the listener gave the session; INIT: 0 */
 	uint32_t silence_ms;  /* time without a frame after which this end drops the session */
 };
 void frame_put_offer(uint8_t out[FRAME_OFFER], const struct frame_offer *offer);
-/* -EBADMSG: an offer out of range. */
+/* Reads an offer. -EBADMSG: a value in the offer is out of range. */
 int frame_get_offer(const uint8_t bytes[FRAME_OFFER], struct frame_offer *out);
 
 /* Read and write little-endian integers. */

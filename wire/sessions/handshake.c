@@ -43,9 +43,10 @@ void handshake_refuse(struct link *link, enum link_reason reason, const uint8_t 
 	send_small(link, route, bytes, size);
 }
 
-/* Makes a cookie: an issue number, and a keyed hash of this number and the connection. Each cookie
- * has another number: the time, or more if an earlier cookie has that number. The listener can
- * recognise its cookie without storing it. */
+/* Makes a cookie: an issue number, and a keyed hash of this number and the connection. No two
+ * cookies have the same number. The number is the present time in microseconds, or the previous
+ * cookie's number plus 1 if that is greater. The listener can recognise its cookie without
+ * storing it. */
 static void cookie_seal(const struct link *link, uint64_t issue, const struct socket_route *route,
 	uint8_t out[FRAME_COOKIE])
 {
@@ -88,8 +89,8 @@ static bool is_shared(const struct link *link, enum keys_role role)
 }
 
 /* Records that the cookie with this issue number was used. Returns false if the cookie was used
- * before. Also returns false if the cookie is older than all recorded ones, because its record may
- * have been replaced. */
+ * before. Also returns false if the cookie is older than all recorded cookies, because its record
+ * may have been replaced. */
 static bool take_issue(struct admitted_key *record, uint64_t issue, bool shared)
 {
 	const unsigned n = shared ? ADMITTED_ISSUES : 1;
@@ -141,9 +142,10 @@ static enum link_reason examine_init(struct link *link, const struct frame *f, s
 }
 
 /* Returns the number by which this process identifies itself to the dialer's process. The number
- * must stay the same as long as both processes live. Therefore it is taken from an existing
- * session, or else from the caller's callback `known`; otherwise it is new. PENDING sessions count
- * too, because the dialer may have received their RESPONSE. */
+ * must stay the same as long as both processes live. Therefore the number is taken from an
+ * existing session or, if there is none, from the caller's callback `known`. If neither has a
+ * number, the number is new. PENDING sessions count too, because the dialer may have received
+ * their RESPONSE. */
 static uint64_t instance_for(struct link *link, const struct keys_public *key, uint64_t instance)
 {
 	uint64_t own = 0;
@@ -160,8 +162,8 @@ static uint64_t instance_for(struct link *link, const struct keys_public *key, u
 }
 
 /* Makes room for a new PENDING session of the key. For a key that is not shared, frees its old
- * PENDING session. For a shared key, frees the PENDING session of the same process. If
- * PENDING_SHARED sessions remain, also frees the oldest. */
+ * PENDING session. For a shared key, frees the PENDING session of the same process. If at least
+ * PENDING_SHARED sessions of the key remain, also frees the oldest of them. */
 static void end_pending(struct link *link, const struct keys_public *key, uint64_t instance,
 			bool shared)
 {
@@ -204,8 +206,8 @@ static uint32_t own_silence_ms(const struct link *link)
 	return ms < 1 ? 1 : ms > INT32_MAX ? INT32_MAX : (uint32_t)ms;
 }
 
-/* Returns the time after which a keep-alive frame is due if nothing else was sent. It is a quarter
- * of the silence that the other end accepts, but at least KEEP_ALIVE_LEAST_US. */
+/* Returns the time after which a keep-alive frame is due if nothing else was sent. This time is a
+ * quarter of the silence that the other end accepts, but at least KEEP_ALIVE_LEAST_US. */
 static int64_t keep_alive_of(const struct frame_offer *offer)
 {
 	int64_t us = (int64_t)offer->silence_ms * 1000 / 4;
@@ -287,9 +289,9 @@ static void drop_waiting(struct dial *d)
 	d->waiting = NULL;
 }
 
-/* Sends a frame of the handshake, or keeps it until trunk 0 has room. Otherwise tensors on the same
- * trunk would keep an old session from being replaced. Returns false, and frees the frame, if the
- * trunk has no connection yet. */
+/* Sends a frame of the handshake, or keeps it until trunk 0 has room. If the frame were dropped,
+ * tensors on the same trunk could prevent the replacement of an old session. Returns false, and
+ * frees the frame, if the trunk has no connection yet. */
 static bool send_or_keep(struct link *link, uint8_t *frame, size_t size)
 {
 	struct dial *d = &link->dial;
@@ -337,7 +339,8 @@ static void begin_handshake(struct link *link, int64_t now_us)
 	randombytes_buf(d->nonce, sizeof(d->nonce));
 	frame_put_hello(frame, d->nonce);
 	if (!send_or_keep(link, frame, FRAME_HELLO_SIZE)) {
-		/* Nothing is connected. handshake_tick tries again when the trunk can send. */
+		/* The trunk has no connection. handshake_tick tries again when the trunk can
+		 * send. */
 		d->state = DIAL_REST;
 		d->deadline_us = INT64_MAX;
 		return;

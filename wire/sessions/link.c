@@ -1,5 +1,6 @@
 /* link.c - carries encrypted frames between this process and its peers, and ends the sessions of
- * silent peers. session.c holds the sessions, handshake.c makes them, socket.c moves the bytes. */
+ * silent peers. session.c holds the sessions, handshake.c makes new sessions, and socket.c moves
+ * the bytes. */
 #include "wire/sessions/link.h"
 
 #include <assert.h>
@@ -23,8 +24,8 @@
 #define REFUSALS_PER_S    2000.0
 #define REPAIR_US           INT64_C(100000)
 #define CROWD_CHECK_US          INT64_C(3000000)
-/* A listener may end a connection on which nothing has arrived for this long. Such a connection has
- * no session, because both ends of a session send keep-alive frames. */
+/* A listener may end a connection on which nothing has arrived for this number of milliseconds.
+ * Such a connection has no session, because both ends of a session send keep-alive frames. */
 #define SILENT_MS 10000
 /* The sender encrypts a frame of this size or more only after it has asked nanomsg if there is
  * room. */
@@ -604,9 +605,9 @@ static bool is_drained(const struct link *link)
 	return poll(p, n, 0) == 0;
 }
 
-/* Checks the deadlines of all sessions: frees old PENDING sessions, ends silent ones, sends
- * keep-alive frames, and asks for new sessions in place of old ones. Sets the time of the next
- * check. */
+/* Checks the deadlines of all sessions: frees old PENDING sessions, ends silent sessions, sends
+ * keep-alive frames, and asks for new sessions in place of old sessions. Sets the time of the
+ * next check. */
 static void scan_deadlines(struct link *link, int64_t now_us)
 {
 	for (uint32_t i = 0; i < link->n_slots; i++) {
@@ -652,7 +653,7 @@ void link_tick(struct link *link, int64_t now_us)
 	}
 	if (!link->listens && now_us >= link->next_repair_us) {
 		/* The time is rounded, so that it is the same for all dialing links of a process.
-		 * The process then wakes only once for all. */
+		 * The process then wakes only once for all its links. */
 		link->next_repair_us = now_us - now_us % REPAIR_US + REPAIR_US;
 		for (unsigned i = 0; i < LINK_TRUNKS; i++) {
 			if (link_has_trunk(link, i))

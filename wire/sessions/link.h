@@ -5,10 +5,10 @@
  * to requests. The header that nanomsg gives with a message (the SP header) tells the listener by
  * which connection the message arrived. The answer goes to this connection.
  *
- * A dialing link to another machine may open two more trunks: sockets of several connections each,
- * one for urgent messages and one for bulk. Several connections fill a long link sooner than one
- * connection, and a full trunk does not delay the other trunks. A session's frames may use any
- * trunk. Most callers want post.h, which owns its links.
+ * A dialing link to another machine may open two more trunks: sockets of several connections
+ * each, one for urgent messages and one for bulk. Several connections fill a long link sooner
+ * than one connection, and a full trunk does not delay the other trunks. A session's frames may
+ * use any trunk. Most callers use post.h, which owns its links.
  *
  * The handshake (noise.h) is Noise_IK_25519_ChaChaPoly_BLAKE2b, after one round trip for a cookie:
  *
@@ -75,9 +75,10 @@ struct link_counters {
 	uint32_t sessions, connections; /* number of sessions, and of connections, at present */
 };
 
-/* For tests only: decides for each frame to be sent how often to send it, and may change its bytes.
- * 0: lose it; 1: send it; 2: send it twice; -1: hold it until another frame was sent;
- * LINK_NO_ROOM: refuse it, like a trunk on which a large frame is still being sent. */
+/* For tests only: decides for each frame to be sent how often to send it, and may change its
+ * bytes. 0: lose the frame; 1: send the frame; 2: send the frame twice; -1: hold the frame until
+ * another frame was sent; LINK_NO_ROOM: refuse the frame, like a trunk on which a large frame is
+ * still being sent. */
 enum { LINK_NO_ROOM = -2 };
 struct link_hook {
 	int (*fate)(void *context, uint8_t *frame, size_t size);
@@ -108,8 +109,8 @@ struct link_options {
 	struct sealers *sealers;
 	const struct link_hook *hook;
 	/* Returns the number by which this process identified itself to the process `instance` of
-	 * that key; 0: it never did. If the number is not 0, the messages to that process continue
-	 * where they were. May be NULL. */
+	 * that key; 0: it never did. If the number is not 0, the exchange of messages with that
+	 * process continues where it stopped. May be NULL. */
 	uint64_t (*known)(void *context, const struct keys_public *key, uint64_t instance);
 	void *known_context;
 	struct link_counters *counters; /* borrowed; several links may share one */
@@ -128,8 +129,8 @@ void link_close(struct link *link); /* NULL is allowed */
 /* Adds the numbers of this link's open connections and of its ended connections to the counters. */
 void link_count_connections(const struct link *link, struct link_counters *into);
 
-/* Opens a trunk other than 0, unless it is open. -ENOTSUP: this link may have only trunk 0; other
- * errors as link_dial. */
+/* Opens a trunk other than 0, unless it is open. -ENOTSUP: this link may have only trunk 0. The
+ * other errors are those of link_dial. */
 int link_open_trunk(struct link *link, unsigned trunk);
 /* Returns true if the trunk is open. */
 bool link_has_trunk(const struct link *link, unsigned trunk);
@@ -142,8 +143,8 @@ unsigned link_connections(const struct link *link, unsigned trunk);
 int64_t link_renewed_us(const struct link *link);
 /* Opens connections until the trunk has `connections` of them. */
 void link_widen(struct link *link, unsigned trunk, unsigned connections);
-/* Returns why a dialing link reaches its peer at no address: the name, and for each address the
- * cause. "": an address was reached, or the cause is not known yet. */
+/* Returns why a dialing link cannot reach its peer. The text has the peer's name, and the cause
+ * for each address. "": an address was reached, or the cause is not known yet. */
 const char *link_trouble(const struct link *link);
 /* Returns the numeric address that a dialing link dials; "": the name is still being resolved. */
 const char *link_address(const struct link *link);
@@ -155,12 +156,12 @@ int link_read_fd(const struct link *link, unsigned trunk);
 /* Returns a descriptor to poll for POLLIN while link_blocked holds. When it is readable, call
  * link_tick. -1: the link listens. */
 int link_write_fd(const struct link *link, unsigned trunk);
-/* Returns true if the last send found the trunk's buffer full, or nothing connected. */
+/* Returns true if the last send found the trunk's buffer full, or found no connection. */
 bool link_blocked(const struct link *link, unsigned trunk);
 
 enum link_kind {
-	/* A new session began. If it replaces a session of the same instance, it has that session's
-	 * tag. */
+	/* A new session began. If the new session replaces a session of the same instance, it
+	 * gets the tag of the replaced session. */
 	LINK_UP = 1,
 	LINK_DOWN, /* the session ended, and its number may be reused */
 	/* A frame with the content `data` was received and authenticated; size 0: a keep-alive
@@ -193,11 +194,11 @@ struct link_event {
 /* Gives the next event: 0, or -EAGAIN if there is none. Handles a bounded number of frames. */
 int link_receive(struct link *link, int64_t now_us, struct link_event *out);
 void link_release(void *owner); /* NULL is allowed */
-/* Attaches the caller's number to a session. Later events of the session contain it. */
+/* Attaches the caller's number to a session. Later events of the session contain this number. */
 void link_set_tag(struct link *link, uint32_t session, uint64_t tag);
 
-/* Allocates `size` bytes for the content of a frame. The caller fills them and calls link_send,
- * which always frees them. NULL: out of memory. */
+/* Allocates `size` bytes for the content of a frame. The caller fills these bytes and calls
+ * link_send, which always frees the bytes. NULL: out of memory. */
 uint8_t *link_buffer(size_t size);
 void link_buffer_free(uint8_t *content);
 /* Encrypts the content and sends it by an open trunk. Returns 0, or -EAGAIN: the trunk is full, and
@@ -219,27 +220,29 @@ struct link_source {
 	void *context;
 	bool at_once; /* the frame may overtake frames that the threads are sealing */
 };
-/* As link_send, for content that ends with the bytes of `source`. If the link has threads, they
- * encrypt a large frame. If libcrypto can be used, a thread encrypts directly from the source,
- * which saves a copy. Frames of a trunk are sent in the order of these calls.
+/* Sends a frame as link_send does, but the content ends with the bytes of `source`. If the link
+ * has threads, a thread encrypts a large frame. If libcrypto can be used, a thread encrypts
+ * directly from the source, which saves a copy. Frames of a trunk are sent in the order of these
+ * calls.
  *
  * Always frees the content and releases the source, at once or later. -EBUSY: too many bytes are
- * already being sealed; other errors as link_send. */
+ * already being sealed. The other errors are those of link_send. */
 int link_send_from(struct link *link, uint32_t session, unsigned trunk, uint8_t *content,
 	size_t size, const struct link_source *source, int64_t now_us);
 /* Copies the bytes of the source to the end of the content. */
 void link_fill(uint8_t *content, size_t size, const struct link_source *source);
 /* Sends the frames that threads have sealed, until the trunks are full. */
 void link_transmit_sealed(struct link *link);
-/* Returns true if frames are with the threads, or wait to be sent or accepted after that. */
+/* Returns true if threads seal or open frames of the link, or have done this for frames that are
+ * not yet sent or accepted. */
 bool link_in_transit(const struct link *link);
 /* Returns true if link_receive has a frame that a thread has opened. */
 bool link_has_opened(const struct link *link);
 /* Returns true if so many bytes are being opened that link_receive takes no more frames. */
 bool link_full(const struct link *link);
 
-/* Ends this session only after silence_us without a frame, if that is longer than the link's own
- * silence_us. */
+/* Lets this session end only after silence_us without a frame, if that is longer than the link's
+ * own silence_us. */
 void link_set_silence_limit(struct link *link, uint32_t session, int64_t silence_us);
 #define LINK_OVERHEAD    32 /* bytes of a frame beyond its content */
 /* Bytes before the content; link_release takes the address of the first of them. */
@@ -252,14 +255,14 @@ void link_drop(struct link *link, uint32_t session);
 /* Does the periodic work: continues handshakes, ends silent sessions and sessions of removed keys,
  * sends keep-alive frames, repairs connections. */
 void link_tick(struct link *link, int64_t now_us);
-/* Returns the time at which to call link_tick even if no descriptor is ready. 0: an event waits
- * that no descriptor shows; call link_receive. The time can become earlier only by a call with this
- * link, or by a change of the list of admitted keys. */
+/* Returns the time at which to call link_tick even if no descriptor is ready. 0: an event is
+ * waiting that no descriptor shows, so call link_receive. The time can become earlier only by a
+ * call with this link, or by a change of the list of admitted keys. */
 int64_t link_deadline_us(const struct link *link);
 
-/* Makes malloc keep freed memory in the process. By default glibc returns each large buffer to the
- * kernel when it is freed. New buffers then cause page faults, which cost two thirds of the
- * throughput. Programs that send tensors call this once, at their start. */
+/* Makes malloc keep freed memory in the process. By default glibc returns each large buffer to
+ * the kernel when it is freed. New buffers then cause page faults, which cost two thirds of the
+ * throughput. Programs that send tensors call this function once, at their start. */
 void link_tune_malloc(void);
 /* Raises the limit of open files towards `wanted`, as far as the system allows. Returns the new
  * limit. A listener takes 3 files, and one for each connection. A dialed peer takes 4 files. Each

@@ -1,6 +1,7 @@
-/* noise.c - the handshake by which two processes prove their keys and agree on keys for a session.
- * It is written here because libsodium offers the primitives but no Noise handshake. The functions
- * mix_hash, mix_key and so on have the names of the steps in the Noise specification. */
+/* noise.c - the handshake by which two processes prove their keys and agree on keys for a
+ * session. The handshake is written here because libsodium offers the primitives but no Noise
+ * handshake. The functions mix_hash, mix_key and so on have the names of the steps in the Noise
+ * specification. */
 #include "wire/sessions/noise.h"
 
 #include <errno.h>
@@ -103,7 +104,8 @@ static void encrypt_and_hash(struct noise *n, const void *plain, size_t size, ui
 	mix_hash(n, out, size + NOISE_TAG);
 }
 
-/* size: bytes of the ciphertext `box`, its tag included. */
+/* Decrypts the ciphertext `box` and mixes it into the hash. size: bytes of the ciphertext, its
+ * tag included. */
 static int decrypt_and_hash(struct noise *n, const uint8_t *box, size_t size, uint8_t *out)
 {
 	uint8_t nonce[12];

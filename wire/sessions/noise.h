@@ -21,7 +21,7 @@
 #define NOISE_HASH          64
 #define NOISE_KEY           32
 #define NOISE_TAG           16
-/* Bytes by which each of the two messages is longer than its payload. */
+/* Number of bytes by which each of the two messages is longer than its payload. */
 #define NOISE_FIRST_EXTRA   (KEYS_BYTES + KEYS_BYTES + NOISE_TAG + NOISE_TAG)
 #define NOISE_SECOND_EXTRA  (KEYS_BYTES + NOISE_TAG)
 
@@ -43,22 +43,24 @@ void noise_init(struct noise *n, bool initiator, const struct keys_identity *me,
 void noise_wipe(struct noise *n);
 
 /* Writes the initiator's first message to out: size + NOISE_FIRST_EXTRA bytes for a payload of
- * `size`. ephemeral: 32 fresh random bytes. -EINVAL: the peer's key is invalid (a point of low
- * order). */
+ * `size` bytes. ephemeral: 32 fresh random bytes. -EINVAL: the peer's key is invalid (a point of
+ * low order). */
 int noise_write_first(struct noise *n, const uint8_t ephemeral[KEYS_BYTES], const void *payload,
 	size_t size, uint8_t *out);
-/* Read the first message in two steps, so that the caller can refuse an unknown key after a single
- * computation on the curve. The first step sets n->peer to the key that the sender claims. The
- * second step proves that the sender owns this key, and decrypts the payload. -EBADMSG: forged. */
+/* Read the first message in two steps, so that the caller can refuse an unknown key after a
+ * single computation on the curve. The first step sets n->peer to the key that the sender claims.
+ * The second step proves that the sender owns this key, and decrypts the payload. -EBADMSG: the
+ * message is forged. */
 int noise_read_first_key(struct noise *n, const uint8_t *message, size_t size);
 int noise_read_first_payload(struct noise *n, const uint8_t *message, size_t size,
 	uint8_t *payload);
 
-/* Writes the responder's answer to out: size + NOISE_SECOND_EXTRA bytes for a payload of `size`. */
+/* Writes the responder's answer to out: size + NOISE_SECOND_EXTRA bytes for a payload of `size`
+ * bytes. */
 int noise_write_second(struct noise *n, const uint8_t ephemeral[KEYS_BYTES], const void *payload,
 	size_t size, uint8_t *out);
-/* Reads the responder's answer. -EBADMSG: forged. n is then unchanged, so the real answer can still
- * be read. */
+/* Reads the responder's answer. -EBADMSG: the answer is forged. n is then unchanged, so the real
+ * answer can still be read. */
 int noise_read_second(struct noise *n, const uint8_t *message, size_t size, uint8_t *payload);
 
 /* Gives this end's keys for sending and for receiving, when both messages have been exchanged. The

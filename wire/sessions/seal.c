@@ -98,7 +98,7 @@ bool seal_window_fresh(const struct seal_window *w, uint64_t counter)
 {
 	if (counter >= w->next)
 		return true;
-	/* When the window moves, it clears whole words. The window therefore covers one word less
+	/* A moving window clears whole words of bits. The window therefore covers one word less
 	 * than SEAL_WINDOW. */
 	if (w->next - counter > SEAL_WINDOW - 64)
 		return false;

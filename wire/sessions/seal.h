@@ -43,10 +43,10 @@ void seal_close(const struct seal_key *k, uint64_t counter, const void *header, 
 int seal_open(const struct seal_key *k, uint64_t counter, const void *header, size_t header_size,
 	uint8_t *data, size_t size);
 
-/* Do the same with libcrypto, whose AES is twice as fast for large frames. seal_close_by joins the
- * pieces and encrypts them to `data`. A piece may already lie at the offset in `data` where its
- * ciphertext goes. -ENOTSUP: aes is NULL, or the cipher is not AES-256-GCM; -ENOMEM. After these
- * two errors nothing has changed. */
+/* Encrypt and decrypt with libcrypto, whose AES is twice as fast for large frames. seal_close_by
+ * joins the pieces and encrypts them to `data`. A piece may already lie at the offset in `data`
+ * where its ciphertext goes. -ENOTSUP: aes is NULL, or the cipher is not AES-256-GCM; -ENOMEM.
+ * After these two errors nothing has changed. */
 int seal_close_by(struct aes_gcm *aes, const struct seal_key *k, uint64_t counter,
 	const void *header, size_t header_size, const struct aes_gcm_piece *pieces, size_t n,
 	uint8_t *data);

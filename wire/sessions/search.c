@@ -1,6 +1,6 @@
-/* search.c - resolves names and tries their addresses, in a thread. A new attempt starts every 250
- * ms, or as soon as all attempts have failed. The first attempt that succeeds ends the search (as
- * in RFC 8305). A dead first address therefore costs a quarter of a second. */
+/* search.c - resolves names and tries their addresses, in a thread. A new attempt starts every
+ * 250 ms, or as soon as all attempts have failed. The first attempt that succeeds ends the search
+ * (as in RFC 8305). A dead first address therefore costs only a quarter of a second. */
 #include "wire/sessions/search.h"
 
 #include <arpa/inet.h>
@@ -19,16 +19,19 @@
 #include "base/clock.h"
 #include "wire/address.h"
 
-/* Limit of the addresses that are tried: no attempt could start later than SEARCH_MOST_MS. */
+/* Limit of the addresses that are tried. For more addresses, no attempt could start within
+ * SEARCH_MOST_MS. */
 #define ADDRESSES_MOST (SEARCH_MOST_MS / NEXT_MS)
 #define TARGETS_MOST 8
 #define NEXT_MS        250
-/* Time that an address has for its answer: a long round trip and a lost packet. */
+/* Time in which an address must answer. This time suffices for a long round trip and a lost
+ * packet. */
 #define ANSWER_MS 1000
 #define NAME_CHARACTERS \
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._"
 
-/* A search. Its thread and its owner share it, and whichever leaves last frees it. */
+/* A search, which its thread and its owner share. The thread or the owner frees the search,
+ * whichever leaves last. */
 struct search {
 	pthread_mutex_t lock;
 	unsigned users;
@@ -146,8 +149,8 @@ static void wait_for_any(const struct attempt *a, unsigned n, int ms)
 	poll(p, n, ms);
 }
 
-/* Tries the addresses until one accepts a connection. If none does, the error tells why. If the
- * name service left too little time to try them, the error blames the name service. */
+/* Tries the addresses until one accepts a connection. If no address does, the error says why. If
+ * the name service left too little time to try them, the error blames the name service. */
 static int try_all(struct search *s, const struct candidate *list, unsigned n_list)
 {
 	struct attempt a[ADDRESSES_MOST];
@@ -216,7 +219,7 @@ static void *run_search(void *context)
 	return NULL;
 }
 
-/* Splits `text` into targets. If one of them is `last`, puts it at the end. */
+/* Splits `text` into targets. If one of the targets is `last`, puts this target at the end. */
 static void read_targets(struct search *s, const char *text, const char *last)
 {
 	for (int pass = 0; pass < 2; pass++) {
@@ -261,7 +264,7 @@ int search_result(struct search *s, char address[LINK_ADDRESS_SIZE], struct erro
 {
 	pthread_mutex_lock(&s->lock);
 	int rc = s->done ? s->rc : -EAGAIN;
-	bool resolved = s->resolved; /* if true, the thread itself keeps the time limit */
+	bool resolved = s->resolved; /* if this is true, the thread itself keeps the time limit */
 	if (rc == 0)
 		memcpy(address, s->found, sizeof(s->found));
 	else if (s->done)

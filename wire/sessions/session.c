@@ -1,6 +1,6 @@
 /* session.c - a link's table of sessions, and what it knows about keys (states in session.h). The
- * records of keys outlive the sessions. Without them, a key's old process could replace the key's
- * new process, and so could an attacker with a recorded handshake. */
+ * records of keys outlive the sessions. Without the records, a key's old process, or an attacker
+ * with a recorded handshake, could replace the key's new process. */
 #include "wire/sessions/session.h"
 
 #include <stdlib.h>
@@ -37,9 +37,9 @@ struct session *session_new(struct link *link, uint32_t id)
 		id = session_reserve(link);
 	if (id == 0 || link->slots[id & SLOT_MASK] != NULL)
 		return NULL;
-	/* sodium_malloc gives locked memory, outside core dumps. It places the struct at the end of
-	 * a page. The struct is aligned nevertheless, because its size is a multiple of its
-	 * alignment. */
+	/* sodium_malloc gives locked memory, outside core dumps. sodium_malloc places the struct
+	 * at the end of a page. The struct is aligned nevertheless, because its size is a
+	 * multiple of its alignment. */
 	struct session *s = sodium_malloc(sizeof(*s));
 	if (s == NULL)
 		return NULL;

@@ -76,13 +76,14 @@ struct admitted_key {
 	 * shared key uses more than one entry, because handshakes of several processes may overtake
 	 * each other. */
 	uint64_t issues[ADMITTED_ISSUES];
-	/* Instance numbers of replaced processes of this key. They may not connect again. */
+	/* Instance numbers of replaced processes of this key. These processes may not connect
+	 * again. */
 	uint64_t superseded[ADMITTED_SUPERSEDED];
 	unsigned next_superseded;
 };
 
-/* A token bucket, which limits a rate: it gains per_s tokens a second, and holds at most per_s
- * tokens. */
+/* A token bucket, which limits a rate. The bucket gains per_s tokens a second, and holds at most
+ * per_s tokens. */
 struct bucket {
 	double tokens, per_s;
 	int64_t at_us;
@@ -97,14 +98,14 @@ struct dial {
 	uint8_t nonce[FRAME_NONCE];
 	struct noise noise;       /* state of the handshake, in DIAL_INIT */
 	uint32_t reserved_id;     /* in DIAL_INIT: session number that the INIT contains */
-	/* DIAL_REST: when to start a handshake; other states: when to stop waiting for an
+	/* In DIAL_REST, when to start a handshake; in other states, when to stop waiting for an
 	 * answer. */
 	int64_t deadline_us;
 	int64_t backoff_us;       /* length of the next pause after a failed handshake */
 	int64_t began_us;         /* when the last handshake began */
 	int64_t answered_us;      /* when the other end last answered a handshake; 0: never */
-	/* How long to wait for an answer. This time doubles after each wait in vain; 0:
-	 * ANSWER_WAIT_US. */
+	/* How long to wait for an answer; 0: ANSWER_WAIT_US. This time doubles after each wait in
+	 * vain. */
 	int64_t answer_wait_us;
 	bool handshake_wanted;    /* the link needs a new session, so a handshake is to begin */
 	/* Frame of the handshake that waits for room in trunk 0; NULL: none. Owned. */
@@ -114,7 +115,7 @@ struct dial {
 	char target[LINK_ADDRESS_SIZE]; /* the address as given; it may contain a name */
 	struct search *search;    /* the search that is running; NULL: none */
 	int64_t search_us;        /* when the next search may begin */
-	/* the last pause between two searches; the next is twice as long */
+	/* the last pause between two searches; the next pause is twice as long */
 	int64_t search_pause_us;
 	int64_t dialed_us;        /* when the connections were last opened; 0: never */
 	struct error trouble;     /* why no address can be reached; "": unknown */
@@ -196,8 +197,8 @@ void session_live(struct link *link, struct session *s, int64_t now_us);
 struct admitted_key *admitted_key_of(struct link *link, const struct keys_public *key);
 /* If the admitted list has changed, ends the sessions of keys that are not admitted now. */
 void session_check_admitted(struct link *link);
-/* Returns why a key is refused that keys_list_find has not found: LINK_FLOOD if it is barred,
- * otherwise LINK_NOT_ADMITTED. */
+/* Returns why a key that keys_list_find does not find is refused: LINK_FLOOD if the key is
+ * barred, otherwise LINK_NOT_ADMITTED. */
 enum link_reason session_not_admitted(const struct link *link, const struct keys_public *key);
 /* Takes a token from the bucket. Returns false if the bucket is empty. */
 bool bucket_take(struct bucket *b, int64_t now_us);
@@ -233,20 +234,21 @@ int64_t dial_search_deadline_us(const struct link *link);
 /* ---- link.c ---- */
 /* Counts a refused frame or connection. */
 void link_refused(struct link *link, enum link_reason reason);
-/* Sends a complete frame and always frees it. route: the connection to use; only listeners need it.
- * 0 or -EAGAIN. */
+/* Sends a complete frame and always frees it. route: the connection to use; only listeners need
+ * it. Returns 0 or -EAGAIN. */
 int link_transmit(struct link *link, unsigned trunk, const struct socket_route *route,
 	uint8_t *frame, size_t size);
 void link_queue_event(struct link *link, const struct link_event *event);
-/* Returns true if nanomsg would accept a frame now. Always true for a listener, because nanomsg
- * does not tell this for a listener. */
+/* Returns true if nanomsg would accept a frame now. Always returns true for a listener, because
+ * nanomsg does not report this for a listener. */
 bool link_is_writable(struct link *link, unsigned trunk);
 /* Records that a trunk was dialed, so that none of its connections is open yet. */
 void link_trunk_dialed(struct link *link, unsigned trunk);
 
 /* ---- link_transit.c ---- */
-/* Hands a received frame to the threads if it is large, or if they have earlier frames of its
- * session. Returns true if the threads now own the frame; transit_take gives it back. */
+/* Hands a received frame to the threads if the frame is large, or if the threads have earlier
+ * frames of its session. Returns true if the threads now own the frame, which transit_take gives
+ * back. */
 bool link_opens_later(struct link *link, const struct session *s, const struct frame *f,
 	uint8_t *bytes, const struct socket_route *route);
 /* Drops the frames of a session that are in transit (0: of all sessions). Waits for threads that

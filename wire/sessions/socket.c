@@ -1,5 +1,6 @@
-/* socket.c - raw nanomsg sockets for the links. It tunes them for links with long round trips and
- * repairs them when they fail. The rest of the program therefore needs no knowledge of nanomsg. */
+/* socket.c - raw nanomsg sockets for the links. This module tunes the sockets for links with long
+ * round trips, and repairs the sockets when they fail. The rest of the program therefore needs no
+ * knowledge of nanomsg. */
 #include "wire/sessions/socket.h"
 
 #include <assert.h>
@@ -26,8 +27,8 @@
 
 #define BUFFER_BYTES     (1 << 20)
 /* Two buffer sizes that only this file uses. nanomsg passes them to the setsockopt below, which
- * then leaves the size to the kernel. BUFFER_BULKS is for connections of bulk data, BUFFER_KERNELS
- * for all others. */
+ * then leaves the size to the kernel. BUFFER_BULKS is for connections of bulk data,
+ * BUFFER_KERNELS for all other connections. */
 #define BUFFER_KERNELS   (BUFFER_BYTES + 1)
 #define BUFFER_BULKS     (BUFFER_BYTES + 2)
 /* Sends and receives of at least this many bytes are left to nanomsg's own thread. */
@@ -35,7 +36,8 @@
 #define FIRST_FLIGHT_BYTES (96 << 10)
 /* Bytes of a connection that the kernel may hold unsent. */
 #define UNSENT_BYTES 32768
-/* The kernel ends a connection on which nothing was acknowledged for this long. */
+/* The kernel ends a connection on which nothing was acknowledged for this number of
+ * milliseconds. */
 #define DEAD_MS 30000
 #define STABLE_US          INT64_C(2000000)
 /* First pause of a dialer after its connections broke too often. */
@@ -60,10 +62,10 @@ static void set_tcp(int fd, int level, int name, int value)
 #define SO_BUF_LOCK 72 /* as in Linux 5.14, for older headers */
 #endif
 
-/* Gives a new connection a send buffer for more than ten packets. TCP may send ten packets at once,
- * but the kernel's initial buffer holds fewer. Setting SO_SNDBUF stops the kernel from enlarging
- * the buffer later, so SO_BUF_LOCK restores the kernel's control. A kernel without SO_BUF_LOCK
- * keeps its initial buffer. */
+/* Gives a new connection a send buffer for more than ten packets. TCP may send ten packets at
+ * once, but the kernel's initial buffer holds fewer packets. Setting SO_SNDBUF stops the kernel
+ * from enlarging the buffer later, so SO_BUF_LOCK restores the kernel's control. A kernel without
+ * SO_BUF_LOCK keeps its initial buffer. */
 static void widen_first_flight(int fd)
 {
 	int lock = 0;
@@ -74,9 +76,9 @@ static void widen_first_flight(int fd)
 	set_tcp(fd, SOL_SOCKET, SO_BUF_LOCK, lock);
 }
 
-/* Lets the kernel choose the buffer sizes by the link's bandwidth and delay, and makes it detect a
- * dead connection. Returns false for a socket that is not TCP. Bytes that do not fit the buffers
- * wait in this process, where urgent messages can overtake them. */
+/* Lets the kernel choose the buffer sizes by the link's bandwidth and delay, and makes the kernel
+ * detect a dead connection. Returns false for a socket that is not TCP. Bytes that do not fit the
+ * buffers wait in this process, where urgent messages can overtake them. */
 static bool tune_connection(int fd, bool bulk)
 {
 	/* Bulk uses BBR, which keeps its rate when one packet in a hundred is lost. Other
@@ -116,9 +118,10 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 	return (int)syscall(SYS_setsockopt, fd, level, name, value, size);
 }
 
-/* Returns the address for the kernel. Usually this is `at`. If `at` is link-local and contains the
- * number of an interface (address_for_nanomsg), it is a copy in `room`. In the copy, the number is
- * moved to sin6_scope_id, and bytes 2 to 5 of the address are zero again. */
+/* Returns the address for the kernel, which usually is `at`. If `at` is link-local and contains
+ * the number of an interface (address_for_nanomsg), makes a copy in `room` and returns the copy.
+ * In the copy, the number is moved to sin6_scope_id, and bytes 2 to 5 of the address are zero
+ * again. */
 static const struct sockaddr *with_zone(struct sockaddr_in6 *room, const struct sockaddr *at,
 					socklen_t size)
 {
@@ -147,7 +150,7 @@ int bind(int fd, __CONST_SOCKADDR_ARG at, socklen_t size)
 
 /* Replaces the C library's listen. The kernel then accepts a connection only when its first bytes
  * have arrived. accept.c reads these bytes, and nanomsg's dialers send them at once. For a socket
- * that is not TCP the option fails, which does no harm. */
+ * that is not TCP, setting the option fails, which does no harm. */
 int listen(int fd, int backlog)
 {
 	set_tcp(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, 1);
@@ -274,8 +277,8 @@ static int bind_any_port(int nn, char address[LINK_ADDRESS_SIZE])
 	return rc;
 }
 
-/* Binds the address; any_port: its port is 0, and the function writes the bound port to it. Returns
- * 0 or a negative errno. */
+/* Binds the address. If any_port is true, the address has port 0, and the function writes the
+ * bound port to the address. Returns 0 or a negative errno. */
 static int bind_to(int nn, bool any_port, char address[LINK_ADDRESS_SIZE])
 {
 	if (any_port)
@@ -283,8 +286,8 @@ static int bind_to(int nn, bool any_port, char address[LINK_ADDRESS_SIZE])
 	return nn_bind(nn, address) < 0 ? -errno : 0;
 }
 
-/* Refuses the path of an ipc address if a file other than a socket is there, because nanomsg would
- * remove the file. A socket may be removed: a killed process has left it. */
+/* Refuses the path of an ipc address if a file other than a socket is there, because nanomsg
+ * would remove the file. A socket may be removed, because a killed process has left it. */
 static int check_path(const char *address, struct error *err)
 {
 	struct stat st;
@@ -335,7 +338,7 @@ int socket_listen(struct socket *s, const char *address, char *bound, size_t fra
 }
 
 /* Opens a connection to the address. Returns the number of nanomsg's endpoint. Returns -1 if the
- * address is not known yet, or with errno if the connection cannot be opened. */
+ * address is not known yet. If the connection cannot be opened, returns -1 and sets errno. */
 static int open_connection(const struct socket *s)
 {
 	char address[LINK_ADDRESS_SIZE];
@@ -464,9 +467,9 @@ void socket_repair(struct socket *s, int64_t now_us)
 		s->broken_accepted = broken;
 	s->paused_until_us = 0;
 	open_missing(s);
-	/* A single connection works if a frame has arrived on it. With several connections, a frame
-	 * does not show which of them works. Therefore all must also have been open for
-	 * STABLE_US. */
+	/* A single connection works if a frame has arrived on it. With several connections, a
+	 * frame does not show which connection works. Therefore all connections must also have
+	 * been open for STABLE_US. */
 	bool stable = now == s->n_endpoints && broken == s->broken_seen;
 	if (!stable)
 		s->stable_since_us = 0;
@@ -525,9 +528,9 @@ void socket_frame_free(void *frame)
 		nn_freemsg(frame);
 }
 
-/* nanomsg takes the SP header as ancillary data: its length as a size_t, then its bytes. The header
- * of a listener has two words: the connection's number, and a word that the dialer sent. The header
- * of a dialer has one word, whose top bit marks the end of the header. */
+/* nanomsg takes the SP header as ancillary data: the header's length as a size_t, then its bytes.
+ * The header of a listener has two words: the connection's number, and a word that the dialer
+ * sent. The header of a dialer has one word, whose top bit marks the end of the header. */
 int socket_send(struct socket *s, const struct socket_route *route, uint8_t *frame)
 {
 	static const uint8_t end[4] = {0x80, 0, 0, 0};

@@ -10,11 +10,12 @@
  * frames arrive in any order.
  *
  * nanomsg sets the buffer sizes of every connection. This turns off the kernel's automatic sizes,
- * and a connection can then have at most net.core.wmem_max (some 200 KB) under way. Therefore this
- * folder defines its own setsockopt. The dynamic linker prefers this function to the C library's,
- * also for calls from nanomsg. It forwards every call to the kernel, with one exception: for two
- * sizes that only this module passes, it leaves the size to the kernel. If the linker prefers the C
- * library's function, buffers have fixed sizes, and everything else works.
+ * and a connection can then have at most net.core.wmem_max (some 200 KB) under way. Therefore
+ * this folder defines its own setsockopt. The dynamic linker prefers this function to the C
+ * library's, also for calls from nanomsg. This setsockopt forwards every call to the kernel,
+ * except calls with two sizes that only this module passes. For these it leaves the size to the
+ * kernel. If the linker prefers the C library's function, buffers have fixed sizes, and
+ * everything else works.
  *
  * nanomsg first tries every send and receive in the caller's thread. Only what the kernel refuses
  * is left to nanomsg's own thread. An event loop would therefore copy whole frames of a MiB. To
@@ -56,17 +57,18 @@ struct socket {
 	uint64_t broken_accepted;
 	/* Number of broken connections at the last call of socket_repair. */
 	uint64_t broken_seen;
-	int64_t stable_since_us; /* since when all connections have been open; 0: some are not */
+	/* since when all connections have been open; 0: some are not open */
+	int64_t stable_since_us;
 	int64_t pause_us;        /* next pause before redialing; 0: the connections work */
 	int64_t paused_until_us; /* end of a pause without connections; 0: no pause */
 };
 
-/* Opens a listener. frame_most: size of the longest frame accepted; a longer frame ends its
- * connection. post_listen explains `address`, `bound` and the errors. */
+/* Opens a listener. frame_most: size of the longest accepted frame, bytes. A longer frame ends
+ * its connection. post_listen explains `address`, `bound` and the errors. */
 int socket_listen(struct socket *s, const char *address, char *bound, size_t frame_most,
 	struct error *err);
-/* Opens a dialer. connections: their number, at most LINK_CONNECTIONS_MOST. bulk: tunes them for
- * large messages that can wait. */
+/* Opens a dialer. connections: number of connections, at most LINK_CONNECTIONS_MOST. bulk: true
+ * to tune the connections for large messages that can wait. */
 int socket_dial(struct socket *s, const char *address, unsigned connections, bool bulk,
 	size_t frame_most, struct error *err);
 /* Returns true if the address is on this machine: an ipc path, or a loopback address. */
@@ -78,14 +80,14 @@ void socket_close(struct socket *s);
 /* Redials a dialer whose connections keep breaking. Call it a few times a second.
  *
  * If a connection breaks while received bytes are unread, nanomsg 1.1.5 takes these bytes for the
- * start of the next connection. It then closes that connection as invalid, and repeats this
- * forever. Therefore this function redials all connections when more of them have broken than
- * exist, without a stable time in between. If the new connections break too, it redials after
- * pauses that double from 0.2 to 4 s. */
+ * start of the next connection. nanomsg then closes that connection as invalid, and repeats this
+ * forever. Therefore this function redials all connections when more connections have broken than
+ * exist, without a stable time in between. If the new connections break too, this function
+ * redials after pauses that double from 0.2 to 4 s. */
 void socket_repair(struct socket *s, int64_t now_us);
 /* If connections take more than half of the descriptors available to them, ends a listener's
- * connections that have received nothing for silent_ms. Call it every few seconds. Returns the
- * number of ended connections. */
+ * connections that have received nothing for silent_ms milliseconds. Call this function every few
+ * seconds. Returns the number of ended connections. */
 unsigned socket_end_silent(const struct socket *s, int64_t silent_ms);
 /* Closes and reopens all connections of a dialer. */
 void socket_redial(struct socket *s);

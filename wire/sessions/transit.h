@@ -1,8 +1,8 @@
 /* transit.h - the frames of a link that threads seal or open (sealers.h). For link.c and session.c.
  *
- * The event loop numbers each frame and hands it to the threads. It takes the frames back in the
- * order in which it handed them over. Frames to seal are ordered within each trunk, frames to open
- * within each link. Before a session ends, the loop waits for threads that use its keys.
+ * The event loop numbers each frame and hands it to the threads. The loop takes the frames back
+ * in the same order. Frames to seal are ordered within each trunk, frames to open within each
+ * link. Before a session ends, the loop waits for threads that use its keys.
  */
 #ifndef WIRE_TRANSIT_H
 #define WIRE_TRANSIT_H
@@ -12,8 +12,8 @@
 #include "wire/sessions/seal.h"
 #include "wire/sessions/socket.h"
 
-/* Smallest content of a frame that is handed to the threads, in bytes. Sealing a smaller one takes
- * at most 20 microseconds. */
+/* Smallest content of a frame that is handed to the threads, in bytes. Sealing a smaller frame
+ * takes at most 20 microseconds. */
 #define TRANSIT_LEAST ((size_t)24 << 10)
 /* Limit of the bytes in transit: of frames to seal for each trunk, and of frames to open for each
  * link. */
@@ -23,8 +23,8 @@
 #define TRANSIT_FAR_MOST ((size_t)128 << 10)
 
 struct transit {
-	/* Must be the first member: transit.c converts a pointer to the job into a pointer to its
-	 * transit. */
+	/* This must be the first member, because transit.c converts a pointer to the job into a
+	 * pointer to its transit. */
 	struct sealer_job job;
 	struct transit *next;
 	uint32_t session;
@@ -43,14 +43,15 @@ struct transits {
 	size_t bytes;
 };
 
-/* Seals the frame, whose content ends with the source, and adds it to the list. by_loop: the
- * caller's thread seals it at once. t: copied; its job need not be set. Returns false if there is
- * no memory. */
+/* Seals the frame, whose content ends with the source, and adds it to the list. by_loop: true if
+ * the caller's thread seals the frame at once. *t is copied; its field `job` need not be set.
+ * Returns false if there is no memory. */
 bool transit_seal(struct transits *list, struct sealers *s, const struct transit *t, bool by_loop);
-/* Opens the frame and adds it to the list. Otherwise as transit_seal. */
+/* Opens the frame and adds it to the list. The arguments and the result are as in
+ * transit_seal. */
 bool transit_open(struct transits *list, struct sealers *s, const struct transit *t, bool by_loop);
-/* Removes the first transit from the list if its job has ended, and gives it. The caller then owns
- * the frame. Returns false otherwise. */
+/* If the job of the first transit in the list has ended, removes and gives the transit. The
+ * caller then owns the frame. Otherwise returns false. */
 bool transit_take(struct transits *list, struct sealers *s, struct transit *out);
 /* Returns true if a frame of the session is in transit. */
 bool transit_has(const struct transits *list, uint32_t session);

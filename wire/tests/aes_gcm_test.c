@@ -1,4 +1,5 @@
-/* Compares libcrypto's AES-256-GCM with published vectors, and with libsodium's. */
+/* Compares libcrypto's AES-256-GCM with published vectors, and with the AES-256-GCM of
+ * libsodium. */
 #include "wire/sessions/aes_gcm.h"
 
 #include <errno.h>
@@ -69,7 +70,7 @@ TEST(published_vectors)
 struct both {
 	struct aes_gcm *aes;
 	struct seal_key key;
-	uint8_t *plain, *one, *other; /* (ROOM) */
+	uint8_t *plain, *one, *other; /* buffers of ROOM bytes */
 };
 enum { ROOM = 300000 + SEAL_TAG };
 

@@ -26,7 +26,7 @@ struct world {
 	struct channel *from, *to;
 	struct packet air[FLIGHT]; /* packets in flight, which the network delivers in any order */
 	int64_t now_us;
-	/* Probability in percent that a packet is lost, and that it arrives twice. */
+	/* Probabilities in percent: that a packet is lost, and that a packet arrives twice. */
 	unsigned loss, doubling;
 	struct channel_memory memory;
 	size_t assembling, retained;
@@ -179,7 +179,8 @@ struct borrowed {
 	uint8_t data[];
 };
 
-/* Frees the bytes of a loan. If the channel uses them later, AddressSanitizer finds the error. */
+/* Frees the bytes of a loan. If the channel uses the bytes later, AddressSanitizer finds the
+ * error. */
 static void release(void *context)
 {
 	struct borrowed *b = context;
@@ -188,7 +189,8 @@ static void release(void *context)
 	free(b);
 }
 
-/* Queues the message with number n. Of every second message, the second half is borrowed. */
+/* Queues the message with number n. The channel borrows the second half of every second
+ * message. */
 static void queue(struct world *w, uint64_t n)
 {
 	size_t size = w->size(n);
@@ -241,9 +243,9 @@ static void run(uint64_t seed, unsigned loss, unsigned doubling, const struct ch
 		step(&w);
 	}
 	assert_int_equal(w.delivered, 60);
-	/* Only messages whose chunks have at least 600 bytes are delivered in pieces: those of
-	 * 2,048, 5,000 and 9,999 bytes. A message of 1,025 bytes has chunks of 513 bytes, and is
-	 * joined. */
+	/* Only messages whose chunks have at least 600 bytes are delivered in pieces. These are
+	 * the messages of 2,048, 5,000 and 9,999 bytes. A message of 1,025 bytes has chunks of
+	 * 513 bytes, and is joined. */
 	assert_int_equal(w.in_pieces, w.piece_least == 0 ? 0 : 21);
 	assert_int_equal(w.retained, 0);
 	world_close(&w);
@@ -451,7 +453,7 @@ TEST(only_overdue_chunks_are_repeated)
 	world_close(&w);
 }
 
-/* If one peer uses all the memory for incomplete messages, the other still has its share. */
+/* If one peer uses all the memory for incomplete messages, the other peer still has its share. */
 TEST(memory_is_shared)
 {
 	struct world a, b;
@@ -492,8 +494,9 @@ TEST(memory_is_shared)
 	world_close(&a);
 }
 
-/* Even if much memory is free, no peer may use more than CHANNEL_PEER_MOST. Even if others use all
- * memory, each peer can have an incomplete message. No message may exceed message_most_bytes. */
+/* Even if much memory is free, no peer may use more than CHANNEL_PEER_MOST. Even if other peers
+ * use all memory, each peer can have an incomplete message. No message may exceed
+ * message_most_bytes. */
 TEST(no_peer_has_all_memory)
 {
 	struct world a;
@@ -544,9 +547,10 @@ static unsigned send_all(struct channel *c)
 	return n;
 }
 
-/* The link carries 1 MB/s, and 65 KB may be under way: the bytes of a round trip of 50 ms and of
- * the queueing time. Two urgent messages of 200 KB are queued. The second must wait until fewer
- * bytes of the first are under way, and messages that can wait must not be sent before it. */
+/* The link carries 1 MB/s. 65 KB may be under way, which are the bytes of a round trip of 50 ms
+ * and of the queueing time. Two urgent messages of 200 KB are queued. The second must wait until
+ * fewer bytes of the first are under way, and messages that can wait must not be sent before the
+ * second message. */
 TEST(urgent_messages_leave_one_after_the_other)
 {
 	static uint8_t data[200000];

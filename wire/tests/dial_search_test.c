@@ -16,8 +16,8 @@ struct search *no_search(const char *target, const char *last)
 	return NULL;
 }
 
-/* The link must try again after growing pauses, and report why it has no address. Its deadline must
- * not be in the past, because the event loop would then never wait. */
+/* The link must try again after growing pauses, and report why it has no address. The link's
+ * deadline must not be in the past, because the event loop would then never wait. */
 TEST(a_search_without_a_thread_is_tried_again_later)
 {
 	static struct link link = { .dial.target = "tcp://a.name:7000" };

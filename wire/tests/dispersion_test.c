@@ -33,8 +33,8 @@ static uint32_t play(const struct bottleneck *w, uint32_t n, struct rng *rng, in
 	return arrived;
 }
 
-/* Measures often, with trains of n packets until two agree. Returns the largest factor between a
- * result and the true bandwidth. */
+/* Measures the bandwidth many times. Each time sends trains of n packets until two trains agree.
+ * Returns the largest factor between a result and the true bandwidth. */
 static double worst(const struct bottleneck *w, uint32_t n)
 {
 	struct rng rng;
@@ -122,7 +122,7 @@ TEST(packets_that_come_in_bursts_are_not_a_fast_link)
 }
 
 /* A late packet delays all packets behind it, because packets keep their order. Still the result
- * must be within a factor of 1.5. */
+ * must differ from the true bandwidth by less than a factor of 1.5. */
 TEST(latencies_that_vary_by_more_than_the_train_is_long)
 {
 	assert_true(worst(&(struct bottleneck){1e7, 0.13, 0.3, 0.01, 0, 0}, 256) < 1.5);

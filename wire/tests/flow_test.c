@@ -7,7 +7,7 @@
 #define BYTES 10000
 
 /* Simulates a link with a rate of `rate` bytes per second and a round trip of delay_us. Sends n
- * chunks, of which at most `window` are under way. */
+ * chunks, with at most `window` chunks under way at a time. */
 static void play(struct flow *f, double rate, int64_t delay_us, unsigned window, unsigned n,
 	int64_t *now_us)
 {
@@ -88,8 +88,8 @@ static void pass_one(struct flow *f, size_t bytes, int64_t took_us, int64_t *now
 	flow_arrived(f, &mark, bytes, false, *now_us);
 }
 
-/* Messages of 100 bytes show nothing about the capacity of a link. A large message that takes much
- * longer than a round trip shows that messages of its size fill the link. */
+/* Messages of 100 bytes show nothing about the capacity of a link. A large message that takes
+ * much longer than a round trip shows that messages of this size fill the link. */
 TEST(small_messages_do_not_show_what_fills_a_link)
 {
 	static const struct flow_limits far = {FLOW_FAR, 262144, 131072, 1 << 26};
@@ -122,7 +122,7 @@ TEST(the_least_round_trip_is_forgotten_in_time)
 	for (int64_t s = 10; s <= 30; s++)
 		flow_sample(&f, 90000, s * 1000000);
 	assert_int_equal(flow_least_us(&f), 90000);
-	/* After a long silence the old value must stay until there is a new one. */
+	/* After a long silence the old value must stay until there is a new value. */
 	assert_int_equal(flow_least_us(&f), 90000);
 	flow_sample(&f, 95000, 500000000);
 	assert_int_equal(flow_least_us(&f), 90000);
@@ -131,9 +131,9 @@ TEST(the_least_round_trip_is_forgotten_in_time)
 	assert_int_equal(flow_least_us(&f), 95000);
 }
 
-/* Simulates a far link that keeps order and has an unlimited queue. Its delay varies by the share
- * `jitter`. Sends as much bulk data as the window allows. Returns the bytes delivered. *queue_us:
- * the longest queueing time in the second half of the simulation. */
+/* Simulates a far link that keeps order and has an unlimited queue. The link's delay varies by
+ * the share `jitter`. Sends as much bulk data as the window allows. Returns the bytes delivered.
+ * *queue_us: the longest queueing time in the second half of the simulation. */
 static uint64_t fill_unsteady(struct flow *f, double rate, int64_t delay_us, double jitter,
 			      int64_t for_us, int64_t *now_us, int64_t *queue_us)
 {
@@ -163,7 +163,7 @@ static uint64_t fill_unsteady(struct flow *f, double rate, int64_t delay_us, dou
 			flow_left(f, &marks[sent++ % RING], BYTES, *now_us);
 		}
 		*now_us = back[got % RING];
-		if (got % 16 == 0) /* every 16th chunk: a probe that was sent at the same time */
+		if (got % 16 == 0) /* with every 16th chunk, a probe was sent at the same time */
 			flow_sample(f, *now_us - marks[got % RING].left_us, *now_us);
 		flow_arrived(f, &marks[got++ % RING], BYTES, false, *now_us);
 	}
@@ -183,9 +183,9 @@ static uint64_t fill(struct flow *f, double rate, int64_t delay_us, int64_t for_
 
 static const struct flow_limits far = {FLOW_FAR, 131072, 131072, 64 << 20};
 
-/* On links that are long or short, fast or slow, the flow must use the link fully and keep its
- * queue short. Although there were few probes before the bulk data, the link must not count as
- * unsteady. */
+/* On links that are long or short, fast or slow, the flow must use the link fully and keep the
+ * link's queue short. Although there were few probes before the bulk data, the link must not
+ * count as unsteady. */
 TEST(the_window_fills_the_link_and_no_queue)
 {
 	static const double rates[] = {1.25e6, 12.5e6, 62.5e6};
@@ -230,8 +230,8 @@ TEST(the_window_follows_the_link)
 }
 
 /* Fills a link whose round trip varies, after some probes on the idle link. The flow must use the
- * link fully, with a queue shorter than a round trip. After too few probes, two and a half round
- * trips are allowed. */
+ * link fully, with a queue shorter than a round trip. After too few probes, a queue of two and a
+ * half round trips is allowed. */
 static void check_unsteady(double jitter, int64_t delay_us, int probes)
 {
 	const int64_t most = probes < FLOW_IDLE_SAMPLES ? 5 * delay_us / 2 : delay_us;
@@ -277,7 +277,7 @@ TEST(urgent_messages_do_not_wait_for_the_window)
 		flow_left(&f, &mark, BYTES, 1);
 	assert_true(f.under_way <= f.window);
 	assert_true(flow_may_leave(&f, BYTES, true));
-	/* A FLOW_DROPS link has one window for all messages, urgent ones too. */
+	/* A FLOW_DROPS link has one window for all messages, also for urgent messages. */
 	const struct flow_limits drops = {FLOW_DROPS, 131072, 65536, 1 << 20};
 	flow_gone(&f, f.under_way);
 	flow_start(&f, &drops);
@@ -297,6 +297,6 @@ TEST(an_unknown_rate_counts_as_slow)
 	flow_start(&f, &far);
 	assert_int_equal(flow_drain_us(&f), 2000000);
 	flow_arrived(&f, &mark, FLOW_SLOW_BYTES_PER_S, false, 100001);
-	/* The time that the bytes under way need at the measured rate. */
+	/* This is the time that the bytes under way need at the measured rate. */
 	assert_int_equal(flow_drain_us(&f), 100000);
 }

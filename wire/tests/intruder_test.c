@@ -1,6 +1,6 @@
-/* Tests attacks by strangers and by admitted processes. No message of theirs may be accepted, no
- * message of an honest peer may be lost, memory must not grow, and every attempt must be
- * counted. */
+/* Tests attacks by strangers and by admitted processes. No message of an attacker may be
+ * accepted, and no message of an honest peer may be lost. Memory must not grow, and every attempt
+ * must be counted. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -292,7 +292,7 @@ static long resident_kib(void)
 	return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* Clang tells by __has_feature, not by a macro, that ASan is on. */
+/* Clang shows by __has_feature, not by a macro, that ASan is on. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define __SANITIZE_ADDRESS__ 1
@@ -338,7 +338,7 @@ TEST(greetings_without_end)
 	}
 	PAIR_UNTIL(&p, refused(&p.a, LINK_REPLAY) > 1000);
 	assert_int_equal(counters_of(p.a.post).peers, 1);
-	/* The strangers' greetings have made no session; the only one is that of b. */
+	/* The strangers' greetings have made no session; the only session is that of b. */
 	assert_int_equal(counters_of(p.a.post).link.sessions, 1);
 	expect_no_growth(before, 32 * 1024);
 	hello[2] = LINK_VERSION + 1;
@@ -591,8 +591,8 @@ TEST(a_flood_of_frames_without_messages)
 	}
 }
 
-/* An admitted process sends far more valid messages than its quota allows. Its key must be barred,
- * and other peers must not notice. */
+/* An admitted process sends far more valid messages than its quota allows. The key of this
+ * process must be barred, and other peers must not notice. */
 TEST(a_flood)
 {
 	struct pair p;

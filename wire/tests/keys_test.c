@@ -42,7 +42,7 @@ static void write_text(const char *path, const char *text, mode_t mode)
 	assert_int_equal(chmod(path, mode), 0);
 }
 
-/* Hard links fail, as on a file system without them. */
+/* Hard links fail, as on a file system without hard links. */
 static bool links_fail;
 
 int link(const char *from, const char *to)
@@ -110,8 +110,8 @@ static int load_as_user(const char *path)
 	return -WEXITSTATUS(status);
 }
 
-/* A service manager hands over a key in this way: root owns the file, the service's group may read
- * it, and the path is a symbolic link. */
+/* A service manager hands over a key in a file that root owns and the service's group may read.
+ * The path is a symbolic link. */
 TEST(a_key_is_lent_by_root)
 {
 	struct place p;
@@ -210,7 +210,7 @@ TEST(the_list_is_edited_and_reread)
 	assert_int_equal(keys_list_refresh(two, &err), 0);
 	assert_string_equal(keys_list_find(two, &a)->name, "node1");
 	/* `one` has not read the edit that the other program made. An edit by `one` must not undo
-	 * it. */
+	 * the other edit. */
 	assert_int_equal(keys_list_admit(one, &b, KEYS_CONSOLE, "desk", &err), 0);
 	uint64_t version = keys_list_version(two);
 	assert_int_equal(keys_list_expel(two, "node1", &err), 0);

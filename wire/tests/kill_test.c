@@ -1,6 +1,6 @@
 /* Tests a receiver process that is killed with SIGKILL again and again while messages are under
- * way. Each receiver must get consecutive numbers, each once. POST_LOST must count every message
- * whose delivery is uncertain. The receiver is this program, started with exec. */
+ * way. Each receiver must get consecutive numbers, and each number once. POST_LOST must count
+ * every message whose delivery is uncertain. The receiver is this program, started with exec. */
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -70,8 +70,8 @@ static struct life start(void)
 	return life;
 }
 
-/* Checks that one receiver process got consecutive numbers. Gives the first of them in *first, and
- * returns their count. */
+/* Checks that one receiver process got consecutive numbers. Gives the first number in *first, and
+ * returns the count of the numbers. */
 static uint64_t check_life(const struct life *life, uint64_t *first)
 {
 	uint64_t n = 0, number;

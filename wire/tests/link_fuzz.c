@@ -1,6 +1,6 @@
-/* libFuzzer: gives bytes to the parsers of wire/ that need no sockets: frames, offers, both Noise
- * messages, and the frames of posts, whose chunks go to a channel. The first byte chooses the
- * parser. */
+/* libFuzzer: gives bytes to the parsers of wire/ that need no sockets. These parse frames,
+ * offers, both Noise messages, and the frames of posts, whose chunks go to a channel. The first
+ * byte chooses the parser. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,7 +53,7 @@ static uint8_t *get(size_t size)
 	return malloc(size);
 }
 
-/* Gives the channel a chunk in a buffer of its own. */
+/* Gives the channel a chunk that has its own buffer. */
 static void take_chunk(struct channel *c, struct channel_chunk *k)
 {
 	uint8_t *buffer = malloc(k->size + 1);

@@ -1,4 +1,4 @@
-/* libFuzzer: key files and lists of admitted keys with any contents. */
+/* libFuzzer: reads key files and lists of admitted keys with any contents. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* libFuzzer: the message decoder accepts only bytes that it would encode in the same way. */
+/* libFuzzer: checks that the message decoder accepts only bytes that the encoder would
+ * produce. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -42,8 +42,8 @@ TEST(every_type_is_decoded_as_it_was_encoded)
 	}
 }
 
-/* The numbers of all messages must not change. Neither must the bytes of MSG_SEE_NODE, whose struct
- * and layout are generated from one list. */
+/* The numbers of all messages must not change. The bytes of MSG_SEE_NODE, whose struct and layout
+ * are generated from one list, must not change either. */
 TEST(numbers_and_bytes_are_unchanged)
 {
 	static const unsigned char numbers[] = { 1,   2,   3,   4,   5,   6,   7,   8,   9,   10,
@@ -127,7 +127,7 @@ TEST(fields_come_back)
 	free(data);
 
 	m = (struct msg){ .type = MSG_TROUBLE };
-	/* A text without NUL must be cut, and nothing may be read beyond its array. */
+	/* A text without NUL must be cut, and nothing may be read beyond the text's array. */
 	memset(m.u.trouble.text, 'x', sizeof(m.u.trouble.text));
 	n = encode(&m, &data);
 	assert_int_equal(msg_decode(&back, data, n), 0);
@@ -202,7 +202,7 @@ TEST(limits_are_obeyed)
 }
 
 /* In heartbeats and in messages for consoles, a GPU's figure must be decoded up to its limit, and
- * refused beyond it. */
+ * refused beyond the limit. */
 TEST(figures_of_a_gpu_are_limited)
 {
 	static const struct gpu_figures most = { GPU_ALL,

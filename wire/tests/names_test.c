@@ -39,7 +39,7 @@ TEST(a_factor_without_sense_is_refused)
 	assert_null(fault_refusal(FAULT_LOSS, 0.99f));
 	assert_non_null(fault_refusal(FAULT_LOSS, 1));
 	assert_non_null(fault_refusal(FAULT_LOSS, -0.1f));
-	/* FAULT_PARTITION has no factor, so any is valid. */
+	/* FAULT_PARTITION has no factor, so any value is valid. */
 	assert_null(fault_refusal(FAULT_PARTITION, -7));
 }
 

@@ -22,8 +22,8 @@ static const char first_hex[] = "e91cb54a921625d460fb12619c852bb40a21b4e55077827
 static const char second_hex[] = "83b5a6ba9c40fbdba070e69b84ff3d88191fba6b8c604849de918e5a5743ef3c9"
 				 "9e6616223ae03b0ea17b399f4ab"
 				 "2c2a08cbb37337aa729117cef50794c0";
-/* The text "transport", encrypted with the key of each direction, nonce 0 and no associated
- * data. */
+/* The text "transport", encrypted with the key of each direction. The nonce is 0, and there is no
+ * associated data. */
 static const char from_initiator_hex[] = "837d5b607a0fe03f11c36bc45169c41deaf10aa9e4866df9af";
 static const char from_responder_hex[] = "68074bf5f4c8f62b737384e5382997f548a9fcfa26d645b87a";
 
@@ -118,7 +118,7 @@ TEST(every_flipped_bit_is_refused)
 	for (size_t bit = 0; bit < 8 * sizeof(m1); bit++) {
 		if (bit == 255)
 			/* X25519 ignores the top bit of a key; a test below checks that the hash
-			 * covers it */
+			 * covers this bit */
 			continue;
 		r = ready;
 		m1[bit / 8] ^= (uint8_t)(1u << (bit % 8));
@@ -136,7 +136,7 @@ TEST(every_flipped_bit_is_refused)
 		assert_int_equal(noise_read_second(&i, m2, sizeof(m2), payload), -EBADMSG);
 		m2[bit / 8] ^= (uint8_t)(1u << (bit % 8));
 	}
-	/* After the forged message, the real one must still be accepted. */
+	/* After the forged message, the real message must still be accepted. */
 	assert_int_equal(noise_read_second(&i, m2, sizeof(m2), payload), 0);
 }
 

@@ -95,7 +95,7 @@ TEST(a_train_from_all_addresses_reaches_an_ipv4_address)
 	packet_train_free(to);
 }
 
-/* If the packets arrive before their announcement, they must be kept for it. */
+/* If the packets arrive before their announcement, they must be kept until the announcement. */
 TEST(packets_may_come_before_their_announcement)
 {
 	char address[2][ADDRESS_SIZE];
@@ -145,7 +145,7 @@ TEST(strangers_push_nobody_out)
 	packet_train_free(to);
 }
 
-/* If a sender announces too many trains, the newest must keep their memory. */
+/* If a sender announces too many trains, the newest trains must keep their memory. */
 TEST(the_announced_are_bounded)
 {
 	char address[ADDRESS_SIZE];

@@ -27,15 +27,15 @@ struct pair {
 	post_peer_id to_a; /* number of the peer a in b's post */
 };
 
-/* Opens a pair. a admits b as an agent named "b". Options that are zero get their default
- * values. */
+/* Opens a pair, in which a admits b as an agent named "b". Options that are zero get their
+ * default values. */
 void pair_open(struct pair *p, struct post_options a, struct post_options b);
 /* Opens a pair in which b treats a as a peer on another machine, because of a's address. */
 void pair_open_far(struct pair *p, struct post_options a, struct post_options b);
 void pair_close(struct pair *p);
 void end_new(struct end *e, struct post_options options);
 void end_free(struct end *e);
-/* Close one end and open it again, as if its process had died and was restarted. */
+/* Close one end and open it again, as if the end's process had died and was restarted. */
 void pair_restart_a(struct pair *p, struct post_options a);
 void pair_restart_b(struct pair *p, struct post_options b);
 
@@ -56,8 +56,8 @@ void end_turn(struct end *e);
 /* Fills a message with its number and with bytes that follow from the number, so that the receiver
  * can check it. */
 void pair_fill_message(uint8_t *to, size_t size, uint64_t number);
-/* A link_hook with a struct rng as context. It loses, repeats or delays one frame in five, or flips
- * one of its bits. */
+/* A link_hook with a struct rng as context. The hook loses, repeats or delays one frame in five,
+ * or flips a bit of the frame. */
 int pair_mischief(void *context, uint8_t *frame, size_t size);
 int send_text(struct post *post, post_peer_id peer, const char *text, enum post_flags flags);
 struct post_counters counters_of(const struct post *post);

@@ -1,5 +1,6 @@
-/* Tests the classes of messages over real sockets: each class must arrive in order. Also tests how
- * many connections a post opens to a peer on this and on another machine, and for bursts. */
+/* Tests the classes of messages over real sockets: each class must arrive in order. Also tests
+ * how many connections a post opens: to a peer on this machine, to a peer on another machine, and
+ * for bursts. */
 #include "wire/post.h"
 
 #include <errno.h>
@@ -81,8 +82,8 @@ static void send_each_class(struct pair *p, uint64_t number)
 		send_in_class(p->b.post, p->to_a, number, class);
 }
 
-/* Sends over seventeen connections, which together do not keep order, while frames are lost,
- * repeated and delayed. */
+/* Sends messages over seventeen connections, which together do not keep order. Meanwhile frames
+ * are lost, repeated and delayed. */
 TEST(every_class_in_its_order_over_many_connections)
 {
 	for (int round = 0; round < 2; round++) {
@@ -113,8 +114,8 @@ TEST(every_class_in_its_order_over_many_connections)
 }
 
 /* A burst of activations must get more connections, up to the limit for all peers. A single
- * activation must get none. When a peer is forgotten, another peer may use its additional
- * connections.
+ * activation must get no more connections. When a peer is forgotten, another peer may use the
+ * additional connections of the forgotten peer.
  *
  * The test first sends a sum, which opens the bulk trunk. Otherwise an activation would open the
  * trunk in some runs, when the measured rate is low. */
@@ -161,9 +162,9 @@ static int send_slowly(void *context, uint8_t *frame, size_t size)
 	return 1;
 }
 
-/* A one-byte activation gives a rate, which proves nothing about the link. When a large activation
- * has filled the link, the next one must open the bulk trunk. Chunks that were sent twice give no
- * measurement, so the test sends up to 100 activations. */
+/* A one-byte activation gives a rate, which proves nothing about the link. When a large
+ * activation has filled the link, the next activation must open the bulk trunk. Chunks that were
+ * sent twice give no measurement, so the test sends up to 100 activations. */
 TEST(an_activation_that_fills_the_link_uses_the_bulk_trunk)
 {
 	static uint8_t data[200000];
@@ -186,8 +187,8 @@ TEST(an_activation_that_fills_the_link_uses_the_bulk_trunk)
 	pair_close(&p);
 }
 
-/* Takes the next finished transfer. Returns true if it was marked as the first of its class on its
- * connections. */
+/* Takes the next finished transfer. Returns true if the transfer was marked as the first of its
+ * class on its connections. */
 static bool next_is_first(struct pair *p)
 {
 	struct post_transfer t;
@@ -203,8 +204,8 @@ static bool has_carried(const struct pair *p, enum post_class class)
 	return info.carried[class];
 }
 
-/* The first transfer of each class must be marked, and so must the first one after the post has
- * opened further connections. */
+/* The first transfer of each class must be marked. The first transfer after the post has opened
+ * further connections must be marked too. */
 TEST(first_transfers_are_marked)
 {
 	struct pair p;

@@ -66,7 +66,8 @@ TEST(a_chunk_is_read_as_written)
 	assert_int_equal(post_frame_parse(bytes, sizeof(bytes), &r), -EBADMSG);
 }
 
-/* Parses an ACK frame with two ranges: the first covers 3 to 12, the second is as given. */
+/* Parses an ACK frame with two ranges. The first range covers the chunks 3 to 12, the second
+ * range is as given. */
 static int second_range(uint32_t from, uint32_t length)
 {
 	struct post_frame f = acknowledgement(2), r;
@@ -76,8 +77,8 @@ static int second_range(uint32_t from, uint32_t length)
 	return post_frame_parse(bytes, post_frame_put_head(bytes, &f), &r);
 }
 
-/* The ranges of an ACK frame must ascend and must not touch. Reading them therefore takes a bounded
- * time, however many chunks they cover. */
+/* The ranges of an ACK frame must ascend and must not touch. Reading the ranges therefore takes a
+ * bounded time, however many chunks they cover. */
 TEST(ranges_ascend_and_lie_apart)
 {
 	assert_int_equal(second_range(14, 1), 0);

@@ -93,8 +93,8 @@ static bool forbid(unsigned call)
 	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-/* A process cannot remove its filter of system calls, so a child process sets it and opens the
- * post. */
+/* A process cannot remove its filter of system calls. Therefore a child process sets the filter
+ * and opens the post. */
 TEST(a_container_that_forbids_threads_is_named_as_the_cause)
 {
 	struct keys_identity *id;
@@ -250,7 +250,7 @@ TEST(retained_bytes_are_bounded)
 	const struct post_part part = {block, sizeof(block)}, empty = {block, 0};
 	int rc, sent = 0;
 	pair_open(&p, defaults, small);
-	/* The listener's loop does not run, so it acknowledges nothing. */
+	/* The listener's loop does not run, so the listener acknowledges nothing. */
 	while ((rc = post_send(p.b.post, p.to_a, &part, 1, POST_RELIABLE, 0)) == 0)
 		sent++;
 	assert_int_equal(rc, -EAGAIN);
@@ -278,7 +278,8 @@ TEST(incomplete_messages_are_bounded)
 		send_message(p.b.post, p.to_a, mixed_size(i), i);
 	PAIR_UNTIL(&p, c.next == 16);
 	free(c.expect);
-	/* A message above the receiver's limit must never arrive; later messages must. */
+	/* A message above the receiver's limit must never arrive, but later messages must
+	 * arrive. */
 	send_message(p.b.post, p.to_a, (size_t)9 << 20, 0);
 	PAIR_UNTIL(&p, counters_of(p.a.post).link.refused[LINK_MALFORMED] > 0);
 	assert_int_equal(counters_of(p.a.post).assembling_bytes, 0);
@@ -329,7 +330,7 @@ static bool is_message(const uint8_t *data, uint64_t number)
 	return is_same;
 }
 
-/* Keeps the first message, joins the second, and leaves the third to the post. */
+/* Keeps the first message, joins the second message, and leaves the third message to the post. */
 static void take_long(struct end *e, struct post_message *m)
 {
 	struct long_messages *l = e->context;
@@ -480,7 +481,8 @@ TEST(silence_ends_a_session)
 		end_turn(&p.a);
 	assert_int_equal(p.a.seen.down, 1);
 	assert_int_equal(p.a.seen.reason, LINK_SILENT);
-	/* The loop of end b runs again. Its process is the same, so no message may be lost. */
+	/* The loop of end b runs again. The process of end b is the same, so no message may be
+	 * lost. */
 	send_text(p.a.post, p.a.seen.peer, "while you were out", POST_RELIABLE);
 	PAIR_UNTIL(&p, p.a.seen.up == 2 && p.b.seen.data == 1);
 	assert_int_equal(p.a.seen.restarted + p.b.seen.restarted, 0);
@@ -637,8 +639,8 @@ static int refuse_some(void *context, uint8_t *frame, size_t size)
 	return LINK_NO_ROOM;
 }
 
-/* End b finds no room for its acknowledgement at first, and must send it later. Otherwise end a
- * would send its message again. */
+/* End b finds no room for its acknowledgement at first, and must send the acknowledgement later.
+ * Otherwise end a would send its message again. */
 TEST(an_acknowledgement_without_room_is_sent_later)
 {
 	struct pair p;

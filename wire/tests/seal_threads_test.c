@@ -1,6 +1,6 @@
-/* Tests posts whose frames are sealed and opened by threads. Every message must arrive once, whole
- * and in the order of its class, even while frames are corrupted, keys are replaced and peers are
- * forgotten. Run it under ThreadSanitizer and AddressSanitizer. */
+/* Tests posts whose frames are sealed and opened by threads. Every message must arrive once,
+ * whole and in the order of its class, even while frames are corrupted, keys are replaced and
+ * peers are forgotten. Run this test under ThreadSanitizer and AddressSanitizer. */
 #include "wire/post.h"
 
 #include <errno.h>
@@ -67,7 +67,8 @@ static void release_loan(void *context)
 	free(l);
 }
 
-/* Sends message `number` of a class. Its first 16 bytes are copied, the others are lent. */
+/* Sends message `number` of a class. The message's first 16 bytes are copied, and the other bytes
+ * are lent. */
 static void lend(struct post *post, post_peer_id peer, struct loans *loans, uint64_t number,
 	uint64_t class)
 {
@@ -158,8 +159,8 @@ TEST(corrupted_and_repeated_frames_are_refused)
 	oa.chunk_bytes = ob.chunk_bytes = 100000;
 	pair_open(&p, oa, ob);
 	/* The hook repeats one frame in 25. On a busy machine all messages may travel in so few
-	 * frames that none is repeated. The test therefore exchanges messages until the receiver
-	 * has refused a repeated frame and a corrupted one. */
+	 * frames that no frame is repeated. The test therefore exchanges messages until the
+	 * receiver has refused a repeated frame and a corrupted frame. */
 	for (int i = 0; i < 20; i++) {
 		exchange(&p, 8);
 		const struct post_counters c = counters_of(p.a.post);
@@ -235,7 +236,8 @@ TEST(a_heartbeat_overtakes_large_tensors_on_one_connection)
 	pair_close(&p);
 }
 
-/* A peer is forgotten while threads work on its frames. Its loans must be released. */
+/* A peer is forgotten while threads work on its frames. The loans of the peer's messages must be
+ * released. */
 TEST(a_forgotten_peer_gives_every_loan_back)
 {
 	for (int turns = 0; turns < 12; turns++) {
@@ -254,8 +256,8 @@ TEST(a_forgotten_peer_gives_every_loan_back)
 	}
 }
 
-/* The listener's process is replaced while frames for the old process are with the threads. The new
- * process must not get them. */
+/* The listener's process is replaced while frames for the old process are with the threads. The
+ * new process must not get these frames. */
 TEST(a_restarted_listener_gets_no_frame_of_the_old_session)
 {
 	struct pair p;
@@ -280,7 +282,7 @@ TEST(a_restarted_listener_gets_no_frame_of_the_old_session)
 /* ---- the threads without a post ---- */
 
 struct work {
-	/* Must be the first member, because the test converts pointers to it. */
+	/* This must be the first member, because the test converts pointers to it. */
 	struct sealer_job job;
 	atomic_bool *may_end;
 	int runs;

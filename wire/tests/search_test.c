@@ -45,7 +45,7 @@ TEST(names_differ_from_numbers)
 	assert_false(search_is_name("tcp://[::1]:7700"));
 	assert_false(search_is_name("tcp://[fe80::1%eth0]:7700"));
 	assert_false(search_is_name("tcp://*:7700"));
-	/* mistakes in an address, which no name service can resolve */
+	/* these addresses have mistakes, so no name service can resolve them */
 	assert_false(search_is_name("tcp://boss:77000"));
 	assert_false(search_is_name("tcp://boss:0"));
 	assert_false(search_is_name("tcp://boss:7700/"));
@@ -180,7 +180,8 @@ TEST(several_addresses_are_tried_in_turn)
 }
 
 /* A listener that accepts connections and never answers, such as a tunnel without its other end,
- * must be named as the trouble. The link's clock runs faster than the search's in this test. */
+ * must be named as the trouble. In this test the link's clock runs faster than the clock of the
+ * search. */
 TEST(a_listener_that_does_not_answer_is_named)
 {
 	struct keys_identity *id = NULL;

@@ -154,12 +154,13 @@ static void meet(struct two *t)
 	dials(t);
 	UNTIL(t, t->dialer.up == 1 && t->listener.up == 1);
 	t->now_us += LATER_US;
-	/* Counts HELLOs from here on: the dialer may have sent several before it was connected. */
+	/* Counts HELLOs only from here on, because the dialer may have sent several HELLOs before
+	 * it was connected. */
 	t->hellos = 0;
 }
 
-/* Checks that keys were replaced `times` times since the first session, and requested once each
- * time. */
+/* Checks that keys were replaced `times` times since the first session, and that the dialer
+ * requested them once each time. */
 static void expect_renewed(struct two *t, unsigned times)
 {
 	UNTIL(t, t->dialer.up == 1 + times && t->listener.up == 1 + times);
@@ -173,7 +174,7 @@ static void expect_renewed(struct two *t, unsigned times)
 }
 
 /* Checks that no new keys are requested just below half of the limit, and that the next messages,
- * which exceed the half, cause a request. */
+ * which exceed half of the limit, cause a request. */
 static void expect_renewed_beyond_half(struct two *t, unsigned times)
 {
 	send_in_both_directions(t);
@@ -222,8 +223,8 @@ TEST(used_up_keys_seal_nothing)
 	end(&t);
 }
 
-/* Beyond half of the limit, every frame asks for new keys. A handshake under way must not start
- * again. */
+/* Beyond half of the limit, every frame makes the dialer ask for new keys. A handshake under way
+ * must not start again. */
 TEST(a_request_is_not_repeated)
 {
 	struct two t;

@@ -89,7 +89,7 @@ static void send_messages(int fd, int n)
 	assert_true(try_to_send(fd, n));
 }
 
-/* Accepts connections until a frame arrives on one. Returns the number of connections. */
+/* Accepts connections until a frame arrives on one of them. Returns the number of connections. */
 static int wait_for_frame(struct socket *s, int listener)
 {
 	unsigned char bytes[MESSAGE];
@@ -120,7 +120,7 @@ static int wait_for_frame(struct socket *s, int listener)
 	return tries;
 }
 
-/* The first connection ends with unread bytes. They must not count as bytes of the second
+/* The first connection ends with unread bytes. These bytes must not count as bytes of the second
  * connection. */
 static void unread_bytes_of_one_connection_do_not_end_another(void **state)
 {
@@ -162,8 +162,8 @@ static void a_connection_that_returned_is_not_redialed(void **state)
 	close(listener);
 }
 
-/* A tunnel accepts every connection and closes it, because nothing listens at its other end. The
- * dialer must pause before it dials again. */
+/* A tunnel accepts every connection and closes it, because nothing listens at the tunnel's other
+ * end. The dialer must pause before it dials again. */
 static void a_listener_that_closes_everything_is_dialed_after_pauses(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
@@ -240,8 +240,8 @@ static void buffers_to_other_machines_follow_the_link(void **state)
 	close(listener);
 }
 
-/* One of several connections breaks again and again. The dialer must notice this although frames
- * arrive on the others. */
+/* One of several connections breaks again and again. The dialer must notice the broken connection
+ * although frames arrive on the other connections. */
 static void a_broken_connection_of_several_is_redialed(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
@@ -336,8 +336,8 @@ static void a_large_frame_is_sent_by_nanomsgs_thread(void **state)
 	close(listener);
 }
 
-/* When the caller takes a frame, it must not also copy the next frame, which is large and already
- * in the kernel. nanomsg's thread must do this. */
+/* When the caller takes a frame, the caller must not also copy the next frame, which is large and
+ * already in the kernel. nanomsg's thread must copy the next frame. */
 static void a_large_frame_is_received_by_nanomsgs_thread(void **state)
 {
 	static const unsigned char head[HEAD + WORD] = {
@@ -395,8 +395,8 @@ static uint64_t connections_of(const struct socket *s)
 	return now;
 }
 
-/* The listener of strangers_leave_room, in a process of its own. Exit status 0: although strangers
- * took all its connections, it could open files and dial. */
+/* Runs the listener of strangers_leave_room in its own process. Returns the exit status, which is
+ * 0 if the process could open files and dial although strangers took all its connections. */
 static int serve_strangers(int tell, int all_here)
 {
 	const struct rlimit few = {.rlim_cur = 256, .rlim_max = 256};
@@ -487,7 +487,8 @@ static void a_listener_at_all_addresses_uses_ipv4_where_there_is_no_ipv6(void **
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* must be the first test: it forks, and nanomsg does not survive a fork */
+		/* this must be the first test, because it forks, and nanomsg does not survive a
+		 * fork */
 		cmocka_unit_test(strangers_leave_room),
 		cmocka_unit_test(unread_bytes_of_one_connection_do_not_end_another),
 		cmocka_unit_test(a_connection_that_returned_is_not_redialed),

@@ -117,7 +117,7 @@ FIXTURE_TEST(a_file_arrives_in_parts)
 	assert_true(most > 1 && most <= 16);
 }
 
-/* A third of the answers is lost. Once, all requests under way are lost, as if the sender had
+/* A third of the answers is lost. One time all requests under way are lost, as if the sender had
  * restarted. */
 FIXTURE_TEST(lost_parts_are_requested_again)
 {

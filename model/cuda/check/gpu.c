@@ -8,14 +8,15 @@
  *
  * OPTIONS: --sequence N, --batch N, --recompute norms|none|block|auto
  *
- * check: compares every kernel with plain loops, every gradient of a model with the CPU's, the bits
- * of two equal runs, the bits of the optimizer's step and of sums over replicas with the CPU's, and
- * the bits of TIMES equal passes (default: 20) of a layer of each preset at the bench's sizes.
- * bench: tokens per second and MFU of each preset (default: 5 s each of 30m 124m 500m 1.5b),
- * PyTorch's beside it where it can be imported (SKIPPIPE_PYTHON names the interpreter). times:
- * where a step's time goes, by kernel and product, without graphs (default: 124m). tune: times the
- * algorithms of the products of presets (default: 124m), and appends the quickest to a table
- * (model/cuda/product_table.h).
+ * check: compares every kernel with plain loops, and every gradient of a model with the CPU's.
+ * Compares the bits of two equal runs, and compares the optimizer's steps and the sums over
+ * replicas with the CPU's bits. Compares the bits of TIMES equal passes (default: 20) of a layer of
+ * each preset at the bench's sizes.
+ * bench: prints tokens per second and MFU of each preset (default: 5 s each of 30m 124m 500m 1.5b),
+ * and PyTorch's if PyTorch can be imported (SKIPPIPE_PYTHON names the interpreter).
+ * times: prints where a step's time goes, by kernel and product, without graphs (default: 124m).
+ * tune: times the algorithms of the products of presets (default: 124m), and appends the quickest
+ * to a table (model/cuda/product_table.h).
  *
  * Exit status 0, 1 when something differs or fails, 77 where there is no GPU.
  *
@@ -278,7 +279,7 @@ static int run_checks(unsigned times)
 		{ 37, 200, 2, 200, 4, 2, 64, 0 },    { 64, 129, 1, 129, 2, 1, 128, 0 },
 		{ 33, 64, 1, 65, 3, 3, 16, 0 },      { 2, 1030, 1, 1, 6, 2, 80, 0 },
 		{ 2048, 768, 4, 512, 12, 4, 64, 0 },
-		/* the shared memory that a block has on a card with 99 KiB */
+		/* as on a card whose blocks have at most 99 KiB of shared memory */
 		{ 2, 16, 2, 200, 4, 2, 64, KIB_99 }, { 2, 16, 1, 129, 2, 1, 128, KIB_99 },
 	};
 	struct error err = { "" };
@@ -471,7 +472,7 @@ static int run_tune(const char *file, int n, char **names, const struct choice *
 		return 1;
 	}
 	setenv("SKIPPIPE_GPU_TUNE", file, 1);
-	setenv("SKIPPIPE_GPU_TABLE", file, 1); /* its products are not timed again */
+	setenv("SKIPPIPE_GPU_TABLE", file, 1); /* products in this table are not timed again */
 	return run_times(n, names, choice);
 }
 
