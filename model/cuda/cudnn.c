@@ -24,6 +24,7 @@ enum {
 	OPERATIONS_MOST = 24,
 	PROPOSALS_MOST = 16, /* proposals of code that are read */
 	PASSES = 2,
+	VERSION_LEAST = 91801, /* see cudnn_check */
 	SCORES_MOST = 512 << 20 /* limit of the workspace of several sequences, in bytes */
 };
 
@@ -548,11 +549,25 @@ static struct cudnn *new_cudnn(const struct cudnn_functions *f)
 	return c;
 }
 
+int cudnn_check(const struct cudnn_functions *f, struct error *err)
+{
+	const size_t version = f->version();
+
+	return version >= VERSION_LEAST
+		       ? 0
+		       : error_set(err, -ENOTSUP,
+				   "cuDNN is version %zu.%zu.%zu: attention needs 9.18.1 or later",
+				   version / 10000, version / 100 % 100, version % 100);
+}
+
 int cudnn_open(struct cudnn **out, const struct cudnn_functions *f, void *stream, struct error *err)
 {
-	struct cudnn *c = new_cudnn(f);
-	int rc = 0;
+	struct cudnn *c;
+	int rc = cudnn_check(f, err);
 
+	if (rc != 0)
+		return rc;
+	c = new_cudnn(f);
 	if (f->create(&c->handle) != 0 || f->set_stream(c->handle, stream) != 0) {
 		rc = refused(c, -EIO, err, "the device");
 		cudnn_close(c);

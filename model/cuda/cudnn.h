@@ -59,8 +59,14 @@ struct cudnn_arrays {
  * found. The library stays open until the process ends. Any thread may call. */
 int cudnn_library(struct cudnn_functions *out, struct error *err);
 
+/* Checks the library's version. -ENOTSUP: it is below 9.18.1. NVIDIA's release notes and bug
+ * reports name defects of the backward pass in earlier versions: reads outside of arrays when a
+ * recorded pass runs again (until 9.15.0), wrong starting values in the workspace on Hopper (until
+ * 9.17), and no fixed bits on Blackwell (until 9.18.0). */
+int cudnn_check(const struct cudnn_functions *f, struct error *err);
+
 /* Opens cuDNN for the present device. Its work is queued on the CUDA stream. f is copied.
- * -EIO: cuDNN refused. */
+ * -EIO: cuDNN refused. -ENOTSUP: as for cudnn_check. */
 int cudnn_open(struct cudnn **out, const struct cudnn_functions *f, void *stream,
 	       struct error *err);
 /* Opens cuDNN for a device that need not be there: plans can be made, but not run. device: cuDNN's

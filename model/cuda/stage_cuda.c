@@ -270,6 +270,8 @@ static int name_trials(unsigned trials, struct stage_device *out, struct error *
 	if (!(trials & TRIAL_ATTENTION))
 		return 0;
 	rc = cudnn_library(&f, err);
+	if (rc == 0)
+		rc = cudnn_check(&f, err);
 	if (rc != 0)
 		return error_prefix(err, rc, "SKIPPIPE_GPU_TRY=attention");
 	used = strlen(out->text);

@@ -564,6 +564,10 @@ TEST(a_chosen_cudnn_is_not_replaced)
 	assert_int_equal(stage_device(&device, "cuda:bf16", &err), -ENODEV);
 	assert_non_null(strstr(err.text, "SKIPPIPE_GPU_TRY=attention: cuDNN cannot be loaded"));
 	cudnn_is_missing = false;
+	fake.version = 90100;
+	assert_int_equal(stage_device(&device, "cuda:bf16", &err), -ENOTSUP);
+	assert_non_null(strstr(err.text, "SKIPPIPE_GPU_TRY=attention: cuDNN is version 9.1.0"));
+	fake.version = 92800;
 	fake.deterministic = fake.proposals;
 	assert_int_equal(stage_new(&s, &c, 1, &o, &err), -ENOTSUP);
 	assert_non_null(strstr(err.text, "SKIPPIPE_GPU_TRY=attention: cuDNN proposes"));

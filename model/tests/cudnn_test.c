@@ -226,6 +226,23 @@ TEST(only_deterministic_code_is_chosen)
 	fake.deterministic = 0;
 }
 
+/* Earlier versions have known defects (cudnn.h). */
+TEST(old_versions_are_refused)
+{
+	struct error err = { "" };
+	struct cudnn *c = NULL;
+
+	fake.version = 91800;
+	assert_int_equal(cudnn_open(&c, &fake_functions, NULL, &err), -ENOTSUP);
+	assert_string_equal(err.text,
+			    "cuDNN is version 9.18.0: attention needs 9.18.1 or later");
+	assert_null(c);
+	fake.version = 91801;
+	assert_int_equal(cudnn_open(&c, &fake_functions, NULL, &err), 0);
+	cudnn_close(c);
+	fake.version = 92800;
+}
+
 /* Whichever call cuDNN refuses, the error has its reason and no descriptor is lost. */
 TEST(refusals_are_reported)
 {

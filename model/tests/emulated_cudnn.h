@@ -53,6 +53,7 @@ struct fake_step {
 
 /* Settings of the emulation, and a record of the calls. */
 static struct {
+	size_t version;
 	int64_t deterministic; /* the first proposal without the note "nondeterministic" */
 	int64_t proposals;     /* number of proposals for a graph */
 	int fail_at;           /* the call with this number fails; 0: none */
@@ -63,7 +64,7 @@ static struct {
 	const void *queries[8]; /* where the executed plans found their queries */
 	int64_t batch;          /* number of sequences of the last plan's queries */
 	void *stream;
-} fake = { .proposals = 1 };
+} fake = { .version = 92800, .proposals = 1 };
 
 static bool refuses(void)
 {
@@ -97,7 +98,7 @@ static struct fake *descriptor(const struct fake *d, int name)
 
 static size_t fake_version(void)
 {
-	return 92800;
+	return fake.version;
 }
 
 static void fake_last_error(char *text, size_t size)
