@@ -38,6 +38,23 @@ TEST(kernels_agree)
 			assert_int_equal(kernel_check(&sizes[i], bf16, fail_above, NULL), 0);
 }
 
+/* If cuDNN is tried, its attention is compared too. */
+TEST(cudnn_is_compared)
+{
+	const struct kernel_sizes sizes = { 3, 16, 2, 9, 4, 2, 16, 0 };
+
+	for (int tried = 0; tried < 2; tried++) {
+		if (tried)
+			setenv("SKIPPIPE_GPU_TRY", "attention", 1);
+		for (int bf16 = 0; bf16 < 2; bf16++) {
+			fake.executions = 0;
+			assert_int_equal(kernel_check(&sizes, bf16, fail_above, NULL), 0);
+			assert_int_equal(fake.executions, tried && bf16 ? 4 : 0);
+		}
+	}
+	unsetenv("SKIPPIPE_GPU_TRY");
+}
+
 enum { KIB_99 = 99 << 10 >> 2, KIB_163 = 163 << 10 >> 2 /* floats of shared memory in 99 and in 163
 	 * KiB */ };
 

@@ -973,7 +973,7 @@ int device_plan_attention(struct device *d, const struct cudnn_shape *shape, siz
 	struct cudnn_functions f;
 	int rc = cudnn_library(&f, err);
 
-	if (rc == 0)
+	if (rc == 0 && !d->cudnn)
 		rc = cudnn_open(&d->cudnn, &f, d, err);
 	if (rc == 0)
 		rc = cudnn_plan(d->cudnn, shape, err);

@@ -1,5 +1,6 @@
 #include "model/tests/kernel_check.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "base/rng.h"
 #include "model/codec/codec.h"
 #include "model/cuda/stage_cuda.h"
+#include "model/cuda/trial.h"
 #include "model/vector/vector.h"
 
 enum { ROOM = 64 << 20, ALIGN = 256, ARRAYS = 32 };
@@ -17,7 +19,7 @@ struct array {
 	bool bf16;
 	/* (n) contents of the array before the kernel runs, and expected contents afterwards. */
 	double *is;
-	char *at;   /* on the device */
+	char *at; /* on the device */
 };
 
 struct check {
@@ -121,8 +123,8 @@ static void launch_rows(struct check *c, enum device_kernel kernel, const void *
 
 static void launch_each(struct check *c, enum device_kernel kernel, size_t n, const void *args)
 {
-	device_launch(c->d, kernel, c->bf16, (n + ROW_THREADS - 1) / ROW_THREADS, 1,
-		      ROW_THREADS, ROW_THREADS, args);
+	device_launch(c->d, kernel, c->bf16, (n + ROW_THREADS - 1) / ROW_THREADS, 1, ROW_THREADS,
+		      ROW_THREADS, args);
 }
 
 /* ---- kernels by rows ---- */
@@ -209,8 +211,7 @@ static void check_swiglu(struct check *c)
 	size_t rows = c->s->rows, f = c->s->width;
 	struct array gu = array_of(c, rows * 2 * f, c->bf16, 1);
 	struct array dh = array_of(c, rows * f, c->bf16, 1);
-	struct array h = array_of(c, rows * f, c->bf16, 0),
-		     h2 = array_of(c, rows * f, c->bf16, 0);
+	struct array h = array_of(c, rows * f, c->bf16, 0), h2 = array_of(c, rows * f, c->bf16, 0);
 	struct array dgu = array_of(c, rows * 2 * f, c->bf16, 0);
 	struct swiglu_args a = { gu.at, h.at, (unsigned)f };
 	struct swiglu_backward_args b = { gu.at, dh.at, dgu.at, h2.at, (unsigned)f };
@@ -237,8 +238,7 @@ static void check_cross_entropy(struct check *c, bool rounded)
 {
 	size_t rows = c->s->rows, v = c->s->width;
 	struct array logits = array_of(c, rows * v, rounded && c->bf16, 3);
-	struct array g = array_of(c, rows * v, c->bf16, 0),
-		     losses = array_of(c, rows, false, 0);
+	struct array g = array_of(c, rows * v, c->bf16, 0), losses = array_of(c, rows, false, 0);
 	struct array room = array_of(c, rows, false, 0);
 	int32_t *targets = calloc(rows, sizeof(*targets));
 	struct array scale = array_of(c, 1, false, 0);
@@ -264,8 +264,7 @@ static void check_cross_entropy(struct check *c, bool rounded)
 						  (i == (size_t)targets[r]));
 	}
 	device_put(c->d, room.at, targets, rows * sizeof(*targets));
-	device_launch(c->d, KERNEL_CROSS_ENTROPY, c->bf16, rows, 1, LOSS_THREADS, LOSS_THREADS,
-		      &a);
+	device_launch(c->d, KERNEL_CROSS_ENTROPY, c->bf16, rows, 1, LOSS_THREADS, LOSS_THREADS, &a);
 	compare(c, "cross_entropy", &losses);
 	compare(c, "cross_entropy, gradient", &g);
 	free(targets);
@@ -312,12 +311,21 @@ static void check_adamw(struct check *c)
 	size_t n = c->s->rows * c->s->width;
 	struct array w = array_of(c, n, false, 1), m = array_of(c, n, false, 0.1);
 	struct array v = array_of(c, n, false, 0.1), g = array_of(c, n, false, 1);
-	struct adamw_args a = { .w = floats(&w), .m = floats(&m), .v = floats(&v),
-				.g = floats(&g), .n = n,
-				.f = { .scale = 0.5f, .beta1 = 0.9f, .beta2 = 0.95f,
-				       .rest1 = 1 - 0.9f, .rest2 = 1 - 0.95f,
-				       .unbias1 = 1.1f, .unbias2 = 1.2f, .lr = 0.01f,
-				       .eps = 1e-8f, .keep = 0.999f } };
+	struct adamw_args a = { .w = floats(&w),
+				.m = floats(&m),
+				.v = floats(&v),
+				.g = floats(&g),
+				.n = n,
+				.f = { .scale = 0.5f,
+				       .beta1 = 0.9f,
+				       .beta2 = 0.95f,
+				       .rest1 = 1 - 0.9f,
+				       .rest2 = 1 - 0.95f,
+				       .unbias1 = 1.1f,
+				       .unbias2 = 1.2f,
+				       .lr = 0.01f,
+				       .eps = 1e-8f,
+				       .keep = 0.999f } };
 
 	for (size_t i = 0; i < n; i++) {
 		double gi = g.is[i] * 0.5;
@@ -330,9 +338,8 @@ static void check_adamw(struct check *c)
 	launch_each(c, KERNEL_ADAMW, n, &a);
 	for (size_t i = 0; i < n; i++) {
 		v.is[i] = (double)0.95f * v.is[i] + (1 - (double)0.95f) * g.is[i] * g.is[i];
-		w.is[i] = w.is[i] * (double)0.999f -
-			  (double)0.01f * m.is[i] * (double)1.1f /
-				  (sqrt(v.is[i] * (double)1.2f) + 1e-8);
+		w.is[i] = w.is[i] * (double)0.999f - (double)0.01f * m.is[i] * (double)1.1f /
+							     (sqrt(v.is[i] * (double)1.2f) + 1e-8);
 	}
 	compare(c, "adamw", &w);
 	compare(c, "adamw, first moment", &m);
@@ -358,8 +365,8 @@ static void check_squares(struct check *c)
 	for (size_t i = 0; i < n; i++)
 		same[i] = (float)x.is[i];
 	squares_of_blocks(sums + blocks, same, n);
-	c->report("squares", c->bf16,
-		  memcmp(sums, sums + blocks, blocks * sizeof(*sums)) ? 1 : 0, 0);
+	c->report("squares", c->bf16, memcmp(sums, sums + blocks, blocks * sizeof(*sums)) ? 1 : 0,
+		  0);
 	free(same);
 	free(sums);
 	again(c);
@@ -548,46 +555,168 @@ static void attention_row(const struct heads *h, size_t b, size_t head, size_t t
 	}
 }
 
-static void check_attention(struct check *c)
+/* Arrays of attention. */
+struct attention {
+	struct array qkv, dout, out, lse, dots, dqkv;
+	struct heads h;
+};
+
+static struct attention attention_of(struct check *c)
 {
 	const struct kernel_sizes *s = c->s;
 	size_t d = s->head_size, rows = (size_t)s->batch * s->length, small = rows * s->heads;
 	size_t stride = (s->heads + 2 * s->kv_heads) * d;
-	struct array qkv = array_of(c, rows * stride, c->bf16, 1);
-	struct array dout = array_of(c, small * d, c->bf16, 1);
-	struct array out = array_of(c, small * d, c->bf16, 0),
-		     lse = array_of(c, small, false, 0);
-	struct array dots = array_of(c, small, false, 0);
-	struct array dqkv = array_of(c, rows * stride, c->bf16, 0);
-	struct heads h = { s, stride, qkv.is, 1 / sqrt((double)d) };
-	struct attention_args a = {
-		qkv.at,    out.at,   floats(&lse), dout.at,      floats(&dots),    dqkv.at,
-		s->length, s->heads, s->kv_heads,  s->head_size, (unsigned)stride, (float)h.scale,
-		1,         NULL,     NULL
+	struct attention x = {
+		.qkv = array_of(c, rows * stride, c->bf16, 1),
+		.dout = array_of(c, small * d, c->bf16, 1),
+		.out = array_of(c, small * d, c->bf16, 0),
+		.lse = array_of(c, small, false, 0),
+		.dots = array_of(c, small, false, 0),
+		.dqkv = array_of(c, rows * stride, c->bf16, 0),
 	};
-	struct attention_dot_args ad = { out.at,    dout.at,  floats(&dots),
-					 s->length, s->heads, s->head_size };
-	double *p = calloc(s->length, sizeof(*p));
+
+	x.h = (struct heads){ s, stride, x.qkv.is, 1 / sqrt((double)d) };
+	return x;
+}
+
+/* Runs both passes of the program's kernels. */
+static void run_kernels(struct check *c, const struct attention *x)
+{
+	const struct kernel_sizes *s = c->s;
+	struct attention_args a = { .qkv = x->qkv.at,
+				    .out = x->out.at,
+				    .lse = floats(&x->lse),
+				    .dout = x->dout.at,
+				    .dot = floats(&x->dots),
+				    .dqkv = x->dqkv.at,
+				    .length = s->length,
+				    .heads = s->heads,
+				    .kv_heads = s->kv_heads,
+				    .size = s->head_size,
+				    .stride = (unsigned)x->h.stride,
+				    .scale = (float)x->h.scale,
+				    .buffers = 1 };
+	struct attention_dot_args dot = { x->out.at, x->dout.at, floats(&x->dots),
+					  s->length, s->heads,   s->head_size };
 
 	attention_start(c->d, KERNEL_ATTENTION, c->bf16, s->batch, &a);
-	device_launch(c->d, KERNEL_ATTENTION_DOT, c->bf16, rows, 1, ROW_THREADS, ROW_THREADS,
-		      &ad);
+	device_launch(c->d, KERNEL_ATTENTION_DOT, c->bf16, (size_t)s->batch * s->length, 1,
+		      ROW_THREADS, ROW_THREADS, &dot);
 	attention_start(c->d, KERNEL_ATTENTION_DQ, c->bf16, s->batch, &a);
 	attention_start(c->d, KERNEL_ATTENTION_DKV, c->bf16, s->batch, &a);
-	for (size_t i = 0; i < small; i++) {
-		size_t b = i / s->length / s->heads, head = i / s->length % s->heads;
-		size_t t = i % s->length, at = ((b * s->length + t) * s->heads + head) * d;
+}
 
-		lse.is[i] = attend(&h, b, head, t, p);
-		attention_row(&h, b, head, t, p, out.is + at, dout.is + at, dqkv.is);
-		dots.is[i] = dot(out.is + at, dout.is + at, d);
+/* Runs both passes of cuDNN's attention. -ENOTSUP: cuDNN has no code for the shape. */
+static int run_cudnn(struct check *c, const struct attention *x, struct error *err)
+{
+	const struct kernel_sizes *s = c->s;
+	const struct cudnn_shape shape = { s->batch,    s->length,    s->heads,
+					   s->kv_heads, s->head_size, (int64_t)x->h.stride };
+	struct cudnn_arrays a = { .qkv = x->qkv.at,
+				  .dout = x->dout.at,
+				  .out = x->out.at,
+				  .lse = x->lse.at,
+				  .dot = x->dots.at,
+				  .dqkv = x->dqkv.at,
+				  .scale = (float)x->h.scale };
+	size_t bytes;
+	int rc = device_plan_attention(c->d, &shape, &bytes, err);
+
+	if (rc == 0)
+		rc = device_allocate(c->d, bytes, 0, &a.workspace, err);
+	if (rc != 0)
+		return rc;
+	device_attention(c->d, CUDNN_FORWARD, &a);
+	device_attention(c->d, CUDNN_BACKWARD, &a);
+	return 0;
+}
+
+/* Computes the expected results. */
+static void expect_attention(struct check *c, struct attention *x)
+{
+	const struct kernel_sizes *s = c->s;
+	double *p = calloc(s->length, sizeof(*p));
+
+	for (size_t i = 0; i < x->lse.n; i++) {
+		size_t b = i / s->length / s->heads, head = i / s->length % s->heads;
+		size_t t = i % s->length;
+		size_t at = ((b * s->length + t) * s->heads + head) * s->head_size;
+
+		x->lse.is[i] = attend(&x->h, b, head, t, p);
+		attention_row(&x->h, b, head, t, p, x->out.is + at, x->dout.is + at, x->dqkv.is);
+		x->dots.is[i] = dot(x->out.is + at, x->dout.is + at, s->head_size);
 	}
-	compare(c, "attention", &out);
-	compare(c, "attention, log of sums", &lse);
-	compare(c, "attention_dot", &dots);
-	compare(c, "attention_dq and dkv", &dqkv);
 	free(p);
+}
+
+static void check_attention(struct check *c)
+{
+	struct attention x = attention_of(c);
+
+	run_kernels(c, &x);
+	expect_attention(c, &x);
+	compare(c, "attention", &x.out);
+	compare(c, "attention, log of sums", &x.lse);
+	compare(c, "attention_dot", &x.dots);
+	compare(c, "attention_dq and dkv", &x.dqkv);
 	again(c);
+}
+
+/* Makes all scores about -120: less than the logarithm of the smallest float. Reports on cuDNN say
+ * that it then computed NaN for keys beyond the last one. */
+static void lower_scores(struct check *c, struct attention *x)
+{
+	const size_t d = c->s->head_size, queries = c->s->heads;
+	const size_t keys = queries + c->s->kv_heads;
+	const float low = -120 * sqrtf((float)d);
+
+	for (size_t row = 0; row < x->qkv.n; row += x->h.stride)
+		for (size_t head = 0; head < keys; head++)
+			x->qkv.is[row + head * d] =
+				head < queries ? 1 : (double)float_of_half(half_of(low));
+	upload(c, &x->qkv);
+}
+
+/* Reports how many numbers are not finite. */
+static void check_finite(struct check *c, const char *what, const struct array *a)
+{
+	uint16_t *host = malloc(a->n * sizeof(*host));
+	double n = 0;
+
+	device_get(c->d, host, a->at, a->n * sizeof(*host));
+	device_status(c->d);
+	for (size_t i = 0; i < a->n; i++)
+		n += (host[i] & 0x7f80) == 0x7f80;
+	free(host);
+	c->report(what, c->bf16, n, 0.5);
+}
+
+/* Compares cuDNN's attention, if it was chosen (trial.h). A shape for which cuDNN has no code is
+ * left out, as a stage with this shape does not start. */
+static int check_cudnn(struct check *c, struct error *err)
+{
+	unsigned trials = 0;
+	int rc = trial_read(&trials, err);
+	struct attention x;
+
+	if (rc != 0 || !c->bf16 || !(trials & TRIAL_ATTENTION))
+		return rc;
+	x = attention_of(c);
+	rc = run_cudnn(c, &x, err);
+	if (rc == 0) {
+		expect_attention(c, &x);
+		compare(c, "cuDNN's attention", &x.out);
+		compare(c, "cuDNN's attention, log of sums", &x.lse);
+		compare(c, "cuDNN's attention, gradient", &x.dqkv);
+		again(c);
+		x = attention_of(c);
+		lower_scores(c, &x);
+		rc = run_cudnn(c, &x, err);
+	}
+	if (rc == 0)
+		check_finite(c, "cuDNN's attention, gradient for low scores", &x.dqkv);
+	again(c);
+	return rc == -ENOTSUP ? 0 : rc;
 }
 
 /* ---- products ---- */
@@ -603,9 +732,19 @@ static void check_product(struct check *c, enum device_product_kind kind, enum a
 	struct array a = array_of(c, m * k, c->bf16, 1), b = array_of(c, k * n, c->bf16, 1);
 	struct array to = array_of(c, m * n, c_bf16, 1), other = array_of(c, m * n, false, 1);
 	const struct array *added = add == ADD_ANOTHER ? &other : &to;
-	struct device_product p = { kind,   m,    n,     k,           a.at,
-				    b.at,   to.at, tn ? m : k, nt ? k : n, n,
-				    c->bf16, c_bf16, add == ADD_NOTHING ? NULL : added->at };
+	struct device_product p = { kind,
+				    m,
+				    n,
+				    k,
+				    a.at,
+				    b.at,
+				    to.at,
+				    tn ? m : k,
+				    nt ? k : n,
+				    n,
+				    c->bf16,
+				    c_bf16,
+				    add == ADD_NOTHING ? NULL : added->at };
 
 	device_product(c->d, &p);
 	for (size_t i = 0; i < m; i++)
@@ -640,8 +779,7 @@ static void check_kernels(struct check *c)
 			check_product(c, (enum device_product_kind)kind, (enum addition)add);
 }
 
-int kernel_check(const struct kernel_sizes *s, bool bf16, kernel_report *report,
-		 struct error *err)
+int kernel_check(const struct kernel_sizes *s, bool bf16, kernel_report *report, struct error *err)
 {
 	struct check c = { .s = s, .bf16 = bf16, .report = report };
 	void *memory;
@@ -656,10 +794,10 @@ int kernel_check(const struct kernel_sizes *s, bool bf16, kernel_report *report,
 	if (!rc) {
 		c.memory = memory;
 		check_kernels(&c);
-		rc = device_status(c.d);
-		if (rc)
-			error_set(err, rc, "%s", device_failure(c.d));
+		rc = check_cudnn(&c, err);
 	}
+	if (!rc && (rc = device_status(c.d)) != 0)
+		error_set(err, rc, "%s", device_failure(c.d));
 	device_close(c.d);
 	return rc;
 }

@@ -278,7 +278,7 @@ static int run_checks(unsigned times)
 	static const struct kernel_sizes sizes[] = {
 		{ 37, 200, 2, 200, 4, 2, 64, 0 },    { 64, 129, 1, 129, 2, 1, 128, 0 },
 		{ 33, 64, 1, 65, 3, 3, 16, 0 },      { 2, 1030, 1, 1, 6, 2, 80, 0 },
-		{ 2048, 768, 4, 512, 12, 4, 64, 0 },
+		{ 2048, 768, 4, 512, 12, 4, 64, 0 }, { 2, 16, 1, 192, 2, 2, 64, 0 },
 		/* as on a card whose blocks have at most 99 KiB of shared memory */
 		{ 2, 16, 2, 200, 4, 2, 64, KIB_99 }, { 2, 16, 1, 129, 2, 1, 128, KIB_99 },
 	};
