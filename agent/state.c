@@ -44,6 +44,31 @@ static void set_iteration_uses(struct agent *a, const struct agent_options *opti
 						     .standby = a->modules.standby };
 }
 
+/* Makes the modules that measure and connect. */
+static void make_links(struct agent *a)
+{
+	const struct agent_options *options = &a->options;
+
+	a->modules.link_times.peers = &a->peers;
+	a->modules.link_times.progress = &a->progress;
+	a->modules.misuse = (struct misuse){ &a->peers, &a->held, &a->progress };
+	a->modules.trains = packet_trains_new(&a->peers, a->self.bound);
+	a->modules.measure = measure_new(&a->peers, a->modules.trains, &a->modules.link_times);
+	a->modules.connections = connections_new(&a->peers);
+	a->modules.delay_queue = delay_queue_new();
+	a->modules.links = (struct links){ .message_bytes = options->message_bytes,
+					   .piece_bytes = options->piece_bytes,
+					   .threads_from_bytes = options->threads_from_bytes,
+					   .peers = &a->peers,
+					   .link_times = &a->modules.link_times,
+					   .delay_queue = a->modules.delay_queue,
+					   .run = &a->run,
+					   .held = &a->held,
+					   .progress = &a->progress,
+					   .faults = &a->faults,
+					   .tell = &a->tell };
+}
+
 struct agent *state_new(const struct agent_options *options)
 {
 	struct agent *a = alloc_new(sizeof(*a));
@@ -59,25 +84,8 @@ struct agent *state_new(const struct agent_options *options)
 	a->modules.orders = orders_new();
 	a->modules.report = report_new(&a->tell, &a->run, &a->progress);
 	a->modules.heartbeat = heartbeat_new();
-	a->modules.link_times.peers = &a->peers;
-	a->modules.link_times.progress = &a->progress;
-	a->modules.misuse = (struct misuse){ &a->peers, &a->held, &a->progress };
-	a->modules.trains = packet_trains_new(&a->peers, a->self.bound);
-	a->modules.measure = measure_new(&a->peers, a->modules.trains, &a->modules.link_times);
-	a->modules.connections = connections_new(&a->peers);
+	make_links(a);
 	a->modules.outputs = outputs_new();
-	a->modules.delay_queue = delay_queue_new();
-	a->modules.links = (struct links){ .message_bytes = options->message_bytes,
-					   .piece_bytes = options->piece_bytes,
-					   .threads_from_bytes = options->threads_from_bytes,
-					   .peers = &a->peers,
-					   .link_times = &a->modules.link_times,
-					   .delay_queue = a->modules.delay_queue,
-					   .run = &a->run,
-					   .held = &a->held,
-					   .progress = &a->progress,
-					   .faults = &a->faults,
-					   .tell = &a->tell };
 	a->modules.plans = (struct plans){ .run = &a->run, .tell = &a->tell };
 	a->modules.device_clock = device_clock_new();
 	a->modules.tasks = tasks_new(&(struct tasks_uses){ .tell = &a->tell,

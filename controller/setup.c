@@ -554,51 +554,53 @@ static int check_store(const struct options *o, struct error *err)
 }
 
 /* Each step needs the steps before it. controller_fini undoes the steps that succeeded. */
-int controller_init(struct controller *c, struct error *err)
+/* Sets the times and the number of a run that begins now. */
+static void begin_run(struct run *run)
 {
 	struct rng rng;
+
+	run->now_us = clock_monotonic_us();
+	run->started.us = run->committed_us = run->now_us;
+	run->started.wall_us = clock_wall_us();
+	run->supervisor = run->options.supervisor;
+	run->phase = PHASE_GATHERING;
+	run->iteration = 1;
+	rng_init_stream(&rng, (uint64_t)run->started.wall_us, (uint64_t)getpid());
+	run->id = rng_next(&rng);
+}
+
+/* Reads the options and stages of a run that is resumed. */
+static int read_record(struct run *run, struct error *err)
+{
+	int rc = store_resume(&run->record.store, run->options.run_dir, err);
+
+	if (rc == 0)
+		rc = recut_begin(run, err);
+	if (rc == 0) {
+		run->id = store_run_of(run->record.store)->id;
+		rc = resume_options_again(run, err);
+	}
+	return rc == 0 ? first_stages_check_resumed(run, err) : rc;
+}
+
+/* Prepares what only a new run has. */
+static int prepare_new(struct run *run, struct error *err)
+{
 	int rc;
 
-	c->backups.offsite = offsite_new();
-	c->run.now_us = clock_monotonic_us();
-	c->run.started.us = c->run.committed_us = c->run.now_us;
-	c->run.started.wall_us = clock_wall_us();
-	c->run.supervisor = c->run.options.supervisor;
-	c->run.phase = PHASE_GATHERING;
-	c->run.iteration = 1;
-	rng_init_stream(&rng, (uint64_t)c->run.started.wall_us, (uint64_t)getpid());
-	c->run.id = rng_next(&rng);
-	rc = check_store(&c->run.options, err);
-	if (rc != 0)
-		return rc;
-	rc = c->run.options.mode.resume
-		     ? store_resume(&c->run.record.store, c->run.options.run_dir, err)
-		     : 0;
-	if (rc == 0 && c->run.options.mode.resume)
-		rc = recut_begin(&c->run, err);
-	if (rc == 0 && c->run.options.mode.resume) {
-		c->run.id = store_run_of(c->run.record.store)->id;
-		rc = resume_options_again(&c->run, err);
-	}
-	if (rc == 0 && c->run.options.mode.resume)
-		rc = first_stages_check_resumed(&c->run, err);
+	if (run->options.skip_schedule)
+		run->wanted.schedule_text = alloc_string(run->options.skip_schedule);
+	rc = skip_phases_begin(run, err);
 	if (rc == 0)
-		rc = load_cluster(&c->run, err);
-	if (rc == 0)
-		rc = command_check_script(&c->run, err);
-	if (rc == 0)
-		rc = load_model(&c->run, err);
-	if (rc == 0 && !c->run.options.mode.resume) {
-		if (c->run.options.skip_schedule)
-			c->run.wanted.schedule_text = alloc_string(c->run.options.skip_schedule);
-		rc = skip_phases_begin(&c->run, err);
-	}
-	if (rc == 0 && !c->run.options.mode.resume)
-		rc = first_weights_cut(&c->run, err);
-	if (rc == 0 && !c->run.options.mode.resume)
-		rc = check_corpus(&c->run, err);
-	if (rc == 0)
-		rc = make_members(&c->iteration, err);
+		rc = first_weights_cut(run, err);
+	return rc == 0 ? check_corpus(run, err) : rc;
+}
+
+/* Makes the members and their links, and opens the network for them and for consoles. */
+static int open_network(struct controller *c, struct error *err)
+{
+	int rc = make_members(&c->iteration, err);
+
 	if (rc == 0)
 		rc = link_check_files(c->members.n, err);
 	if (rc == 0) {
@@ -611,36 +613,70 @@ int controller_init(struct controller *c, struct error *err)
 			&c->run.log, &c->run.keys.own, &c->run.keys.admitted, &c->run.post,
 			c->run.started.listening, err);
 	}
-	if (rc == 0)
-		rc = monitor_start(&c->monitor, &c->operators, err);
-	if (rc == 0)
-		rc = c->run.options.mode.resume ? resume_begin(&c->backups, err)
-						: record_begin(&c->run, err);
-	if (rc == 0 && !c->run.options.mode.resume)
+	return rc == 0 ? monitor_start(&c->monitor, &c->operators, err) : rc;
+}
+
+/* Begins the record of a new run, or continues the record of a resumed run. */
+static int begin_record(struct controller *c, struct error *err)
+{
+	const bool resume = c->run.options.mode.resume;
+	int rc = resume ? resume_begin(&c->backups, err) : record_begin(&c->run, err);
+
+	if (rc == 0 && !resume)
 		rc = first_stages_record(&c->run, err);
 	if (rc == 0)
 		recut_note(&c->run);
 	/* This controller's commands get higher numbers than the commands of all earlier
 	 * controllers of the run. */
 	c->operators.commands = c->members.assignments;
-	if (rc == 0 && !c->run.options.mode.resume)
-		rc = record_emulated_links(&c->members, err);
-	if (rc == 0 && c->run.options.mode.resume)
-		rc = skip_phases_begin(&c->run, err);
 	if (rc == 0)
-		rc = planner_start(&c->planning.planner, err);
+		rc = resume ? skip_phases_begin(&c->run, err)
+			    : record_emulated_links(&c->members, err);
+	return rc;
+}
+
+/* Starts the threads that plan. */
+static int start_planning(struct planning *planning, struct error *err)
+{
+	int rc = planner_start(&planning->planner, err);
+
 	if (rc == 0)
-		rc = contingency_start(&c->planning, err);
+		rc = contingency_start(planning, err);
+	return rc == 0 ? phase_targets_start(planning, err) : rc;
+}
+
+int controller_init(struct controller *c, struct error *err)
+{
+	struct run *run = &c->run;
+	const bool resume = run->options.mode.resume;
+	int rc;
+
+	c->backups.offsite = offsite_new();
+	begin_run(run);
+	rc = check_store(&run->options, err);
+	if (rc == 0 && resume)
+		rc = read_record(run, err);
 	if (rc == 0)
-		rc = phase_targets_start(&c->planning, err);
+		rc = load_cluster(run, err);
+	if (rc == 0)
+		rc = command_check_script(run, err);
+	if (rc == 0)
+		rc = load_model(run, err);
+	if (rc == 0 && !resume)
+		rc = prepare_new(run, err);
+	if (rc == 0)
+		rc = open_network(c, err);
+	if (rc == 0)
+		rc = begin_record(c, err);
+	if (rc == 0)
+		rc = start_planning(&c->planning, err);
 	if (rc != 0)
 		return rc;
-	record_phase(&c->run);
-	c->run.training.parameters = count_parameters(&c->run.training.model);
-	c->run.unit_s =
-		c->run.options.cluster.time_scale > 0 ? c->run.options.cluster.time_scale : 1;
-	if (!measuring_wanted(&c->run) || c->run.resumed)
-		ask_first_plans(&c->planning, !c->run.resumed);
+	record_phase(run);
+	run->training.parameters = count_parameters(&run->training.model);
+	run->unit_s = run->options.cluster.time_scale > 0 ? run->options.cluster.time_scale : 1;
+	if (!measuring_wanted(run) || run->resumed)
+		ask_first_plans(&c->planning, !run->resumed);
 	return 0;
 }
 

@@ -294,6 +294,21 @@ static void type_cut(struct ui *u, const struct state *s, const char *layers)
 		dialog_open_cut(u, s, layers);
 }
 
+/* Requests what the console does after the key: an export, or another theme. one: its name, or
+ * NULL. */
+static void request_named(struct ui *u, int command, const char *one)
+{
+	const char *name = one ? one : "";
+
+	if (command == TYPED_EXPORT) {
+		u->requests.export = true;
+		snprintf(u->requests.export_name, sizeof(u->requests.export_name), "%.15s", name);
+	} else {
+		u->requests.theme = true;
+		snprintf(u->requests.theme_name, sizeof(u->requests.theme_name), "%.60s", name);
+	}
+}
+
 /* Performs a command that was typed with arguments. Returns false without arguments; the caller
  * then performs the action of the command's key. */
 static bool run_words(struct ui *u, const struct state *s, int command, char **word, int n)
@@ -367,14 +382,8 @@ static bool run_words(struct ui *u, const struct state *s, int command, char **w
 		type_stop(u, s);
 		break;
 	case TYPED_EXPORT:
-		u->requests.export = true;
-		snprintf(u->requests.export_name, sizeof(u->requests.export_name), "%.15s",
-			 one ? one : "");
-		break;
 	case TYPED_THEME:
-		u->requests.theme = true;
-		snprintf(u->requests.theme_name, sizeof(u->requests.theme_name), "%.60s",
-			 one ? one : "");
+		request_named(u, command, one);
 		break;
 	default:
 		return false;
