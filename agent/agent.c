@@ -46,7 +46,7 @@ enum {
 	/* Limit of messages taken from each post in one turn, so that a flood of messages does not
 	 * delay the other phases of the turn. */
 	TURN_MESSAGES = 64,
-	TURN_US = 3000, /* limit of the time in which a turn takes tensors */
+	TURN_US = 3000, /* longest time that a turn spends on taking tensors */
 	/* Limits of the time that a leaving agent waits: LEAVE_JOB_US for its running job,
 	 * LEAVE_WRITE_US for a checkpoint that is being written. A container's processes are killed
 	 * ten seconds after the container is asked to stop. */
@@ -59,7 +59,7 @@ enum {
 	/* A short job (job_is_short) may take stuck_s seconds plus STUCK_TIMES times the duration
 	 * of the longest short job so far. */
 	STUCK_TIMES = 20,
-	STUCK_LONG_TIMES = 40, /* other jobs may take this multiple of the limit of short jobs */
+	STUCK_LONG_TIMES = 40, /* long jobs may take this many times the limit of short jobs */
 	FILES = 8192,          /* limit of open files that the agent requests from the system */
 	/* The limit of open files must suffice for at least this many peers. */
 	PEERS_LEAST = 8,
@@ -67,7 +67,7 @@ enum {
 	 * activations add. */
 	FILES_FOR_BURSTS = 8,
 	SEAL_THREADS = 4,          /* threads that encrypt tensors, at most one for each core */
-	PIECE_LEAST_BYTES = 16384, /* default of piece_least_bytes */
+	PIECE_LEAST_BYTES = 16384, /* default of the option piece_least_bytes */
 	CONTROL_CONNECTIONS = 4 /* connections for control messages; heartbeats use them in turn */
 };
 /* Limit of unacknowledged bytes, for each peer and class of messages. */
@@ -77,8 +77,8 @@ enum {
 
 /* ---- the turn ---- */
 
-/* If a module has requested this, checks early tensors again, because a new order, stage or sum
- * may need these tensors. */
+/* Checks early tensors again at the request of a module. A new order, stage or sum may need these
+ * tensors. */
 static void look_again(struct agent *a, int64_t now_us)
 {
 	if (a->run.welcomed && a->requests.look_again)
@@ -139,7 +139,7 @@ static void take_codec_jobs(struct agent *a)
 			links_encoded(&a->modules.links, &job);
 		else
 			arrivals_decoded(a, &job);
-		/* A stored tensor may have waited for a free thread. */
+		/* A stored tensor may have waited until an encoding thread became idle. */
 		a->requests.look_again = true;
 	}
 }
@@ -314,8 +314,8 @@ static void start_job(struct agent *a, int64_t now_us)
 	worker_start(a->worker, compute_run, a->compute, job);
 }
 
-/* If the previous run's job has ended, drops its result and joins the next run. Otherwise only
- * checks that the job is not stuck. */
+/* If the previous run's job has ended, drops the job's result and joins the next run. If the job
+ * still runs, checks only that it is not stuck. */
 static void end_last_job(struct agent *a, int64_t now_us)
 {
 	check_stuck(a, now_us);

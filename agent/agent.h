@@ -94,8 +94,8 @@ bool agent_over(const struct agent *a, int *status, int64_t now_us);
 /* Returns true if a thread still computes, writes a checkpoint, or reads the GPU's figures.
  * agent_free would then wait for this thread. */
 bool agent_stuck(const struct agent *a);
-/* Returns for how many milliseconds an injected fault suspends the process; 0: no fault. Returns
- * the time of each fault only once. */
+/* Returns for how many milliseconds an injected fault suspends the process; 0: no fault. A second
+ * call for the same fault returns 0. */
 uint32_t agent_hang_ms(struct agent *a);
 
 #endif

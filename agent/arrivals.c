@@ -234,7 +234,7 @@ static bool is_of_attempt(struct agent *a, const struct msg_tensor *t, struct ro
 	    route_node(known, t->index) == a->run.welcome.node)
 		*r = *known;
 	/* Drops tensors of replaced attempts without a check of their numbers. A faulty sender
-	 * may have been repaired since, and must not be reported for old tensors. */
+	 * may have been repaired in the meantime, and must not be reported for old tensors. */
 	if (r->attempt < known->attempt) {
 		*fate = drop_tensor(&a->tell);
 		return false;
@@ -255,7 +255,7 @@ static enum fate take_chain(struct agent *a, const struct msg *m, struct early_t
 	if (t->iteration < current)
 		return drop_tensor(&a->tell);
 	/* Before the controller orders the evaluation, this node knows neither the tensor's
-	 * format nor its right size. */
+	 * format nor its correct size. */
 	if (t->iteration > current || !format_is_known(a, t))
 		return FATE_EARLY;
 	if (!chain_fits(a, m, &r))

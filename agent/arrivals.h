@@ -23,7 +23,7 @@ void arrivals_look_again(struct agent *a, int64_t now_us);
 /* Drops the early tensors because the stage changes, but keeps sums for the standby copy. */
 void arrivals_forget(struct agent *a);
 void arrivals_forget_peer(struct agent *a, uint16_t node); /* drops the peer's early tensors */
-/* Accepts sums from the peer again, if the peer was asked to hold sums back. */
+/* If the peer was asked to hold sums back, accepts sums from the peer again. */
 void arrivals_let_in(struct peers *peers, uint16_t node);
 
 #endif

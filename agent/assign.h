@@ -13,11 +13,11 @@ struct agent;
 struct held;
 struct job;
 
-/* Begins an assignment. Ignores an assignment that is older than the newest one. Reports an invalid
- * assignment to the controller. */
+/* Begins an assignment. Ignores an assignment that is older than the newest assignment. Reports
+ * an invalid assignment to the controller. */
 void assign_begin(struct agent *a, const struct msg_assign *m);
-/* Returns true while an assignment is being carried out. The standing is then neither UNASSIGNED
- * nor READY. */
+/* Returns true while an assignment is being carried out. During this time the standing is neither
+ * UNASSIGNED nor READY. */
 bool assign_under_way(const struct held *held);
 /* If the assignment needs a job, sets *job and returns true. Drops the previous stage before the
  * first job. */

@@ -28,8 +28,8 @@ struct heartbeat {
 	int64_t due_us;
 	uint64_t rss_bytes;
 	struct processor_time processor;
-	int64_t ping_us;    /* time of the controller's clock in the controller's last PING */
-	int64_t ping_at_us; /* when the last PING arrived; 0: none has arrived */
+	int64_t ping_us;    /* time of the controller's clock in the controller's newest PING */
+	int64_t ping_at_us; /* time at which the newest PING arrived; 0: no PING has arrived */
 };
 
 struct heartbeat *heartbeat_new(void)

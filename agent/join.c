@@ -31,9 +31,9 @@
 
 enum { HEAD_BYTES = 64 << 10 }; /* limit of a message's bytes before the numbers of its tensor */
 
-/* Returns the free bytes of the device; 0: unknown. The figure is from the agent's start, or from
- * the last stage or copy that the worker has prepared. On a CPU it is at most the limit of
- * --memory. */
+/* Returns the free bytes of the device; 0: unknown. The figure was read at the agent's start, or
+ * when the worker last prepared a stage or a standby copy. On a CPU the figure is at most the
+ * limit of --memory. */
 static uint64_t memory_available(const struct stage_device *device, uint64_t limit)
 {
 	uint64_t free_bytes = device->free_bytes;
@@ -361,7 +361,7 @@ static const char *absence_text(uint8_t absence)
 
 /* Gives the address at which this machine reaches a peer. A link-local address needs the name of
  * an interface of this machine. The interface's name is taken from --join's address. If --join's
- * address has none, the name is taken from the address at which this agent listens. */
+ * address names no interface, the name is taken from the address at which this agent listens. */
 static void find_address(struct agent *a, const struct msg_peer *m, char out[LINK_ADDRESS_SIZE])
 {
 	char zone[LINK_ADDRESS_SIZE];

@@ -8,7 +8,7 @@
 
 struct agent;
 
-/* Sends HELLO, which names this process, and the run, the stage and the standby copy that this
+/* Sends HELLO, which names this process, its run, and the stage and the standby copy that this
  * node holds. */
 void join_hello(struct agent *a, int64_t now_us);
 /* Handles WELCOME. For the same run, keeps all state and updates the times. For another run, drops

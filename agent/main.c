@@ -273,8 +273,8 @@ static const struct options_table table = {
 	       "the invitation is used up, expired or revoked.\n"
 };
 
-/* Chooses the port to listen at. If the provider of this machine maps one of its ports to an
- * outside address, takes that port. Otherwise takes the default port. */
+/* Chooses the port to listen at. If the provider of this machine maps a port of the machine to an
+ * outside address, takes this port. If there is no such port, takes the default port. */
 static void choose_listen(struct options *o)
 {
 	struct reach_mapping mapping = { .inside = LISTEN_PORT };
@@ -330,7 +330,8 @@ static int read_options(struct options *o, int argc, char **argv)
 	return -1;
 }
 
-/* Reads the controller's key. text: 64 hex digits, or the name of a file that begins with them. */
+/* Reads the controller's key. text: 64 hex digits, or the name of a file that begins with 64 hex
+ * digits. */
 static int read_controller_key(const char *text, struct keys_public *out, struct error *err)
 {
 	struct error ignored;

@@ -41,8 +41,8 @@ struct line {
 struct orders {
 	struct line stage;        /* orders for this node's stage */
 	struct line copy;         /* orders for the standby copy */
-	/* A WELCOME that waits until the previous run's job has ended, and all orders that arrived
-	 * after it. */
+	/* A WELCOME that waits until the previous run's job has ended, and all orders that
+	 * arrived after this WELCOME. */
 	struct line next_run;
 	enum link_reason refusal; /* reason of the refused connection that was logged last */
 };
@@ -85,9 +85,9 @@ static bool needs_settled(enum msg_type type)
 }
 
 /* Returns true if no job or request changes the stage's weights, and if no job waits to read the
- * weights for a checkpoint. A running task is allowed: an order that replaces the task lets it
- * end first. A running part of a snapshot is allowed too: the worker changes the weights only
- * after the part has ended. */
+ * weights for a checkpoint. A running task is allowed, because an order that replaces the task
+ * lets the task end first. A job that copies a part of a snapshot may run too, because the worker
+ * changes the weights only after this job has ended. */
 static bool is_settled(const struct agent *a)
 {
 	bool task = a->job.kind == JOB_TASK || a->job.kind == JOB_STATE;
@@ -190,8 +190,8 @@ static void put_in_line(struct agent *a, struct msg *m)
 /* ---- orders carried out at once ---- */
 
 /* Returns the number of committed iterations that the message implies. For a message that implies
- * no number, returns the number that the newest other message implied. The number may fall,
- * because a run may return to a checkpoint. */
+ * no number, returns the number that the newest earlier message with such a number implied. The
+ * number may fall, because a run may return to a checkpoint. */
 static uint64_t committed_according_to(const struct agent *a, const struct msg *m)
 {
 	switch (m->type) {
@@ -246,8 +246,8 @@ static bool obey_any_time(struct agent *a, const struct msg *m, int64_t now_us)
 	}
 }
 
-/* Carries out an order that need not wait for settled weights. A new assignment drops the orders
- * that wait for the old assignment. */
+/* Carries out an order that need not wait for settled weights. If the order is a new assignment,
+ * drops the orders that were given for the old assignment and still wait. */
 static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 {
 	switch (m->type) {
@@ -287,8 +287,8 @@ static void obey_in_run(struct agent *a, const struct msg *m, int64_t now_us)
 	}
 }
 
-/* Handles a WELCOME. If another WELCOME still waits, drops the waiting WELCOME and all orders
- * that wait behind it. */
+/* Handles a WELCOME. If an earlier WELCOME still waits, drops the earlier WELCOME and all orders
+ * that arrived after it. */
 static void take_welcome(struct agent *a, struct msg *m, int64_t now_us)
 {
 	struct line *l = &a->modules.orders->next_run;

@@ -55,13 +55,14 @@ struct identity {
 	uint64_t incarnation; /* random number that identifies the process */
 	/* The agent has logged that other machines cannot dial its address. */
 	bool warned_of_address;
-	int64_t awake_us;     /* when the process started, or continued after a suspension */
-	int64_t turn_us;      /* when the last turn began */
+	/* Time at which the process started, or continued after a suspension. */
+	int64_t awake_us;
+	int64_t turn_us;      /* time at which the newest turn began */
 };
 
 /* The check for a job of the worker that does not end. */
 struct stuck_check {
-	int64_t job_from_us; /* when the present job began */
+	int64_t job_from_us; /* time at which the present job began */
 	/* Duration of the longest short job so far (job_is_short in agent.c). */
 	int64_t longest_us;
 	bool found;
@@ -104,7 +105,7 @@ struct agent {
 	struct tell tell;
 	struct requests requests; /* modules set the requests, and the loop acts on them */
 	struct worker *worker;
-	struct job job; /* the job that the worker runs, or has run last */
+	struct job job; /* the worker's running job; if the worker is idle, its previous job */
 	struct stuck_check stuck;
 	struct faults faults; /* written by orders.c */
 

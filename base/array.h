@@ -33,8 +33,8 @@ void array_reserve(void *array, size_t *room, size_t want, size_t size);
 	(array_reserve(&(l)->list, &(l)->room, (l)->n + 1, sizeof(*(l)->list)), \
 	 &(l)->list[(l)->n++])
 
-/* Once an array has 2 * most elements or more, drops all but the newest `most`. Returns the number
- * of elements left. The newest elements are at the end. */
+/* Drops all but the newest `most` elements if the array has 2 * most elements or more. The newest
+ * elements are at the end. Returns the number of elements left. */
 size_t array_keep_newest(void *array, size_t n, size_t most, size_t size);
 
 /* Returns the median of n numbers, the upper one of the two middle numbers if n is even; 0 if n is

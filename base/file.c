@@ -24,7 +24,8 @@
 
 /* First size of the buffer for a file whose size is unknown. */
 #define FIRST_READ ((size_t)1 << 16)
-enum { LINKS_MOST = 40 }; /* limit of links that are followed in turn, as in the kernel */
+/* largest number of links that are followed one after another, as in the kernel */
+enum { LINKS_MOST = 40 };
 
 static int fail_with_errno(struct error *err, const char *path)
 {
@@ -228,9 +229,9 @@ static void remove_leftovers(const char *path)
 		closedir(d);
 }
 
-/* Locks a new temporary file. Returns false if another process has removed the file or is about to
- * do so. Until the lock is set, other processes take the file for one that a killed writer has
- * left. Returns true on a file system without locks, because file_remove_aside removes nothing
+/* Locks a new temporary file. Returns false if another process has removed the file or is about
+ * to do so. Until the lock is set, other processes believe that a killed writer has left the
+ * file. Returns true on a file system without locks, because file_remove_aside removes nothing
  * there. */
 static bool lock_aside(int fd)
 {
@@ -268,8 +269,8 @@ int file_make_aside(char aside[FILE_ASIDE], const char *path, mode_t mode)
 
 /* ---- files that are written aside ---- */
 
-/* Returns the open descriptor of this process that the path names, such as 3 for /dev/fd/3; -1: the
- * path names none. */
+/* Returns the open descriptor of this process that the path names, such as 3 for /dev/fd/3; -1:
+ * the path names no descriptor. */
 static int named_descriptor(const char *path)
 {
 	char folder[PATH_MAX], given[PATH_MAX], own[PATH_MAX];

@@ -16,7 +16,7 @@ int file_read(const char *path, size_t most, char **out, size_t *size, struct er
 
 /* Reads a text that a person may have written: drops the byte order mark with which some editors
  * begin a file. -EINVAL also if the file is compressed, UTF-16 or a Git LFS pointer (not_text.h).
- * Otherwise as file_read. */
+ * In all other respects the same as file_read. */
 int file_read_text(const char *path, size_t most, char **out, size_t *size, struct error *err);
 
 /* Modes of a new file. FILE_RESULT: the umask decides who may read the file. FILE_PRIVATE: only the
@@ -74,7 +74,7 @@ void file_sync_folder(const char *path);
 /* Removes a folder with everything in it, as far as it can be removed. Links are not followed. */
 void file_remove_folder(const char *path);
 
-/* Returns true if the path has this ending, such as ".jsonl". */
+/* Returns true if the path ends with this text, such as ".jsonl". */
 bool file_ends_in(const char *path, const char *ending);
 
 /* Returns true if both paths exist and lead to the same file or folder. */
@@ -102,7 +102,7 @@ int file_make_writable_folder(const char *path, struct error *err);
  * path of a socket has at most 107 bytes. */
 enum { FILE_TEMPORARY = 50 };
 /* Creates a folder NAME-XXXXXX for this user, with a new name, in the first of `parents` in which
- * that is possible. Skips a parent that is NULL or relative, and one whose path is too long. On
+ * a folder can be created. Skips a parent that is NULL or relative, or whose path is too long. On
  * failure the folder's name is "". */
 int file_make_temporary(char folder[FILE_TEMPORARY], const char *name, const char *const *parents,
 			size_t n, struct error *err);

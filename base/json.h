@@ -14,8 +14,8 @@
 
 /* Parses an object, which the caller releases. -EINVAL: the message has line and column. */
 int json_parse_object(const char *text, size_t size, json_t **out, struct error *err);
-/* Parses the object in a file of at most `most` bytes. A byte order mark before it is skipped. The
- * message begins with the path. Other errors are those of file_read. */
+/* Parses the object in a file of at most `most` bytes. A byte order mark before the object is
+ * skipped. The message begins with the path. Other errors are those of file_read. */
 int json_read_object(const char *path, size_t most, json_t **out, struct error *err);
 /* Parses an object as json_parse_object does. The value of its "format" must equal `format`, and
  * all its keys must be among keys (NULL-terminated). */

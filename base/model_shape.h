@@ -9,8 +9,8 @@
 #define BASE_MODEL_SHAPE_H
 
 /* The outputs of a layer that the backward pass computes again, so that they need no memory.
- * SHAPE_NORMS: those of norms and activation functions. SHAPE_BLOCK: all outputs. Only the layer's
- * input is then kept. */
+ * SHAPE_NORMS: outputs of norms and activation functions. SHAPE_BLOCK: all outputs. Only the
+ * layer's input is then kept. */
 enum shape_recompute { SHAPE_NORMS, SHAPE_BLOCK, SHAPE_RECOMPUTE_LEVELS };
 
 struct model_shape {
@@ -34,8 +34,8 @@ struct model_shape {
 	 * microbatch. */
 	double scratch_bytes;
 	double end_scratch_bytes; /* scratch memory of the loss in stage 0, without its logits */
-	/* Bytes of the logits of one sequence, and the most bytes that the logits of a microbatch
-	 * occupy at a time. */
+	/* Bytes of the logits of one sequence, and the largest number of bytes that the logits of
+	 * a microbatch occupy at a time. */
 	double logits_bytes, most_logits_bytes;
 	/* Bytes that stage 0 keeps for one sequence of a microbatch in progress: its tokens and
 	 * their order. */

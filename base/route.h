@@ -14,8 +14,8 @@ struct route {
 	/* Number of the attempt. In an iteration every new attempt has a higher number than all
 	 * earlier attempts, also after a restart of the controller. */
 	uint32_t attempt;
-	/* The attempt in which the microbatch last started from the beginning. Later attempts only
-	 * replaced dead nodes, so the results of the other nodes stay valid. */
+	/* The attempt in which the microbatch last started from the beginning. Later attempts
+	 * only replaced dead nodes, so the results of all remaining nodes stay valid. */
 	uint32_t since;
 	/* The data shard of the microbatch: the rank that its data node had when the run began. */
 	uint32_t shard;
@@ -31,7 +31,7 @@ struct stage_visits {
 	/* Number of stages: each stage divides its gradient by its own visits. 0: every stage
 	 * divides its gradient by the number of all microbatches. */
 	uint32_t n;
-	uint16_t of[ROUTE_HOPS]; /* (n) microbatches that visited each stage */
+	uint16_t of[ROUTE_HOPS]; /* array of n: number of microbatches that visited each stage */
 };
 
 #endif

@@ -80,16 +80,16 @@ struct skip_phase {
 
 struct skip_schedule {
 	uint32_t n;                                   /* number of phases; 0: no schedule */
-	/* (n) phases in ascending order; the first begins at iteration 1. */
+	/* Array of n: phases in ascending order; the first begins at iteration 1. */
 	struct skip_phase phases[SKIP_SCHEDULE_MOST];
 };
 
 /* Reads a schedule. "4,3,1,0": numbers of skipped stages in four equal parts of the run.
- * "4@0,3@25%,1@50%,0@800": each phase begins after that share of the run, or after that many
- * iterations. "30%:2" in place of a number of stages, as in "4@0,30%:2@30%": 30% of the
- * microbatches skip two stages. iterations: length of the run; 0: the run has no end, so each phase
- * must begin after a number of iterations. most: the number of stages that may be skipped. -EINVAL:
- * the message names the phase. */
+ * "4@0,3@25%,1@50%,0@800": each phase begins after the share of the run, or the number of
+ * iterations, that follows its @. "30%:2" in place of a number of stages, as in "4@0,30%:2@30%":
+ * 30% of the microbatches skip two stages. iterations: length of the run; 0: the run has no end,
+ * so each phase must begin after a number of iterations. most: the number of stages that may be
+ * skipped. -EINVAL: the message names the phase. */
 int skip_schedule_parse(struct skip_schedule *out, const char *text, uint64_t iterations,
 			uint32_t most, struct error *err);
 

@@ -40,15 +40,16 @@ bool stage_set_parse(const char *text, int n_stages, stage_set *out);
 /* Writes the set as a text such as "0,5" to `out`, which has room for STAGE_SET_TEXT bytes. */
 void stage_set_format(stage_set set, char *out);
 
-/* Finds the first stage of a path (n) that breaks the order of CC2: each stage is greater than all
- * before it, except that stages s and s + 1 may be exchanged. The first stage takes part in no
- * exchange, and exchanges do not overlap. Returns the index of the first wrong stage, and sets
- * *after to the stage that it would have to follow; returns -1 if the path keeps the order. */
+/* Finds the first stage of a path of n stages that breaks the order of CC2: each stage is greater
+ * than all before it, except that stages s and s + 1 may be exchanged. The first stage takes part
+ * in no exchange, and exchanges do not overlap. Returns the index of the first wrong stage, and
+ * sets *after to the stage that it would have to follow; returns -1 if the path keeps the
+ * order. */
 int stage_path_misplaced(const int *stages, int n, int *after);
 
-/* Gives the least and the most visits that equal exposure (CC3) allows a stage, if the paths of
- * n_mb microbatches have `visits` stages in total. A stage in `always` gets n_mb visits. The other
- * stages share the remaining visits equally, to within one. */
+/* Gives the smallest and the largest number of visits that equal exposure (CC3) allows a stage,
+ * if the paths of n_mb microbatches have `visits` stages in total. A stage in `always` gets n_mb
+ * visits. The other stages share the remaining visits equally, to within one. */
 void stage_set_exposure(stage_set always, int stage, int n_stages, long n_mb, long visits, int *low,
 			int *high);
 

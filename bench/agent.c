@@ -7,8 +7,8 @@
  *         FORMAT fp32, bf16, q8 or q6, or all (default); 8 microbatches of 4,096 tokens with
  *         2,048 channels: 33.5 MB in fp32
  *     build/bench/agent sum [MILLIONS] [FORMAT]
- *         what one of three replicas computes to sum the gradients of a stage of so many million
- *         weights (250)
+ *         what one of three replicas computes to sum the gradients of a stage with MILLIONS
+ *         million weights (default: 250)
  *
  * Every figure is one line of JSON. It describes the agent in the middle unless the line says
  * otherwise. A GB is 10^9 bytes of the tensors in fp32, whatever their format. The processes fork
@@ -37,7 +37,7 @@
 
 enum { N = 3, BATCHES_MOST = 64, TENSORS = 6, DIM = 2048, SEQUENCE = 1024 };
 
-/* Processor time of the threads of an agent, and what its loop did. */
+/* Processor time of an agent's threads, and figures of the agent's main loop. */
 struct usage {
 	double loop_s, compute_s, codec_s, others_s;
 	/* Longest turn of the loop: in wall time, and in processor time. */
@@ -46,7 +46,7 @@ struct usage {
 	long turns;  /* turns of the loop */
 };
 
-static struct keys_identity *ids[N + 1]; /* the last one is the controller's */
+static struct keys_identity *ids[N + 1]; /* keys of the agents, then the controller's key */
 static struct agent_options options;
 static int to_agent[N][2], from_agent[N][2]; /* pipes between this process and the agents */
 static pid_t agents[N];

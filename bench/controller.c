@@ -49,7 +49,8 @@ struct actor {
 	/* Times at which the next heartbeat is due and at which the iteration in progress ends (0:
 	 * no iteration is in progress). */
 	int64_t beat_at_us, done_at_us;
-	/* An order to sum, which is answered after the report. Without nodes: there is no order. */
+	/* The controller's order to sum, which this agent answers after its report. If the order
+	 * has no nodes, none has arrived. */
 	struct msg_reduce ordered;
 	int64_t ping_us, ping_at_us;
 	struct msg_task_event *events; /* the tasks of this node in the plan, as events to report */
@@ -147,7 +148,8 @@ static void send_report(struct actor *a, int64_t now)
 			at += duration_us(e->kind);
 		e->at_us = e->arrived_us = at;
 	}
-	for (uint32_t i = 0; i < a->n_events; i += 4) { /* in small pieces, as a real agent does */
+	/* Sends a few events at a time, as a real agent does. */
+	for (uint32_t i = 0; i < a->n_events; i += 4) {
 		uint32_t left = a->n_events - i;
 
 		m.u.report = (struct msg_report){ .iteration = a->iteration,
@@ -207,7 +209,7 @@ static void take_message(struct actor *a, const struct msg *in, int64_t now)
 	case MSG_REDUCE:
 		a->ordered.n_nodes = 0;
 		if (in->u.reduce.when_counted && a->done_at_us)
-			/* send_reduced uses only the number of its nodes. */
+			/* send_reduced uses only the number of nodes in this order. */
 			a->ordered = in->u.reduce;
 		else
 			send_reduced(a, &in->u.reduce);

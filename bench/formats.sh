@@ -1,5 +1,5 @@
 #!/bin/bash
-# Predicts an iteration of the published instances, sums included, in several formats:
+# Predicts the iteration times of the published instances, including the sums, in several formats:
 #
 #     bench/formats.sh [PLAN-OPTION...]      BUILD=build; --threads 1 --evaluations 500000
 #

@@ -1,10 +1,10 @@
 #!/bin/bash
 # Measures how fast a joining agent gets its weights: bench/join.sh [MBIT-A-SECOND [SECONDS]]
-# The controller and three agents run in one network namespace, the fourth agent in another one behind
-# a veth pair that tc limits. The script prints the rate of the copy as a share of the link's rate, and
-# the times of iterations before and during the copy. A forward pass takes SECONDS: a node that has
-# computed sleeps for the rest of that time and leaves the processor to the copy, like a node that
-# waits for its GPU. 0: no sleep. Needs root.
+# The controller and three agents run in one network namespace, the fourth agent in another namespace
+# behind a veth pair whose rate tc limits. The script prints the rate of the copy as a share of the
+# link's rate, and the times of iterations before and during the copy. A forward pass takes SECONDS: a
+# node that has computed sleeps for the rest of that time and leaves the processor to the copy, like a
+# node that waits for its GPU. 0: no sleep. Needs root.
 . "$(dirname "$0")/../tests/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key ip tc
 sk=$bin/skippipe rate=${1:-200} forward=${2:-0.3} tag=skj$$ run=$dir/run

@@ -33,7 +33,7 @@ static double cpu_seconds(void)
 }
 
 struct session {
-	struct trainer *trainer, *bf16; /* bf16: NULL if the CPU does not have it */
+	struct trainer *trainer, *bf16; /* bf16 is NULL if the CPU has no bf16 */
 	struct model_config config;
 	struct hyperparameters hyper;
 	int32_t *tokens, *targets; /* (B, T) */

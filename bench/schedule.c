@@ -64,7 +64,8 @@ struct row {
 	char instance[32];
 	int nodes;
 	const char *assignment, *algorithm;
-	/* ratio: to the published schedule; 0: no schedule was published for this instance. */
+	/* ratio: iteration_s divided by that of the published schedule; 0: no schedule was
+	 * published for this instance. */
 	double iteration_s, sync_s, bound_s, ratio;
 	/* Milliseconds until a plan was better than the published schedule; 0: no plan was, or no
 	 * schedule was published. */
@@ -99,7 +100,8 @@ static int64_t read_clock(void *arg)
 	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-/* Returns when the search found an iteration of at most this length; 0: never. */
+/* Returns the milliseconds that the search needed to find an iteration of at most this length; 0:
+ * the search found none. */
 static double reached_ms(const struct plan *p, double iteration_s)
 {
 	for (int i = 0; i < p->search.n_history; i++) {
@@ -340,8 +342,8 @@ static void run_instance(const struct cluster *c, const char *name, double publi
 	}
 }
 
-/* Generates a cluster. Stages are assigned to nodes at random, so that algorithms that keep the
- * given assignment do not start from a good one. */
+/* Generates a cluster. Stages are assigned to nodes at random, so algorithms that keep the given
+ * assignment do not start from a good assignment. */
 static struct cluster *generate(const struct regions *regions, int nodes, int stages,
 				uint64_t seed, struct error *err)
 {
@@ -358,7 +360,7 @@ static struct cluster *generate(const struct regions *regions, int nodes, int st
 	q.seed = seed;
 	if (regions_cluster(regions, &q, &c, err) != 0)
 		return NULL;
-	free(c->bytes_s); /* like the published instances, this one has only delays */
+	free(c->bytes_s); /* like a published instance, this instance has only delays */
 	c->bytes_s = NULL;
 	for (int s = 0; s < stages; s++) {
 		for (int k = 0; k < c->stages[s]; k++)
@@ -374,7 +376,7 @@ static struct cluster *generate(const struct regions *regions, int nodes, int st
 	return c;
 }
 
-/* Changes the delays of an instance to those of tensors in 6 bits. The file gives only whole
+/* Changes the delays of an instance to the delays of tensors in 6 bits. The file gives only whole
  * delays, so the time of the bytes is computed from the regions' latencies. */
 static void shorten(struct cluster *c, const struct regions *regions)
 {
@@ -441,7 +443,7 @@ static void run_phases(const struct cluster *given, const char *name, const char
 	q.search.clock_arg = (void *)o;
 	q.schedule = &schedule;
 	q.stack = strcmp(run, "full") != 0 && strcmp(run, "third") != 0;
-	q.search.ascending = q.stack; /* as --recipe sets it */
+	q.search.ascending = q.stack; /* --recipe sets this too */
 	if (q.stack) {
 		c->always |= (stage_set)1 << (c->n_stages - 1);
 		rc = skip_schedule_of_recipe(text, run, (uint32_t)cluster_most_skipped(c), &err);

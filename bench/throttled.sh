@@ -27,7 +27,7 @@ done
 
 # ---- control groups: $groups holds one for each agent
 
-period_us=20000 # the least quota that the kernel allows is 1 ms; in this period it is a third of 15% of a core
+period_us=20000 # 20 ms: the kernel's smallest quota, 1 ms, is then 5% of a core, a third of 15%
 if [ -d /sys/fs/cgroup/cpu ]; then
 	groups=/sys/fs/cgroup/cpu/skippipe-throttled-$$
 	mkdir "$groups" 2>/dev/null || skip "no right to make a control group"
@@ -56,8 +56,8 @@ for i in 0 1 2 3; do throttle "agent$i" "$percent"; done
 for i in 4 5; do throttle "agent$i" $((percent / 3)); done
 mkdir "$groups/controller" || die "no control group"
 
-# Starts skippipe in a control group. Each agent has a network of its own, as in a container: the controller would
-# otherwise take agents with equal quotas for those of one container, which share its processor time.
+# Starts skippipe in a control group. Each agent has a network of its own, as in a container: otherwise the
+# controller would conclude that agents with equal quotas share the processor time of one container.
 cat >"$dir/skippipe" <<END
 #!/bin/bash
 [ "\$1" = agent ] || { echo \$\$ >"$groups/controller/cgroup.procs"; exec "$bin/skippipe" "\$@"; }

@@ -104,7 +104,8 @@ summary() { # summary EVENTS: prints medians, deviations and errors of the predi
 		}' "$1"
 }
 
-# Waits for the agents to end, as they do when the controller ends, and kills those that do not.
+# Waits for the agents to end, as they do when the controller ends, and kills the agents that do
+# not end.
 end_agents() {
 	local n
 	for n in "${bed_agent_pid[@]}"; do

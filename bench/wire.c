@@ -134,8 +134,8 @@ static void push(struct post *post, post_peer_id peer, size_t size, double secon
 	free(data);
 }
 
-/* Makes the listener send messages to this process, which is slower than sending to the
- * listener. */
+/* Makes the listener send messages to this process. This direction is slower than the other
+ * direction. */
 static void pull(struct post *post, post_peer_id peer, uint64_t size, uint64_t count)
 {
 	uint8_t request[17] = {SOURCE};
@@ -239,7 +239,7 @@ static int listen_and_serve(const char *transport, int to_parent)
 	if (write(to_parent, address, sizeof(address)) != sizeof(address))
 		return 1;
 	serve(post);
-	/* Runs on for a moment, so that the last acknowledgement is sent. */
+	/* Continues for a moment, so that the last acknowledgement is sent. */
 	for (int64_t until = clock_monotonic_us() + 200000; clock_monotonic_us() < until;) {
 		unsigned seen = 0;
 		wait_turn(post);
@@ -613,9 +613,9 @@ static void print_bulk(struct far *f, double seconds, bool activations)
 	printf("}\n");
 }
 
-/* Sends one activation alone, then pairs of activations. The second one of a pair is sent after
- * half of the time that the single activation took. Ends early if no acknowledgement comes for a
- * minute. */
+/* Sends one activation alone, then pairs of activations. The second activation of a pair is sent
+ * after half of the time that the single activation took. Ends early if no acknowledgement comes
+ * for a minute. */
 static void print_pairs(struct far *f, size_t bytes)
 {
 	double single_ms = 0;

@@ -22,8 +22,8 @@
 enum {
 	EXIT_FAILED = 1,
 	EXIT_USAGE = 2,
-	/* How long this process waits for the agents to end before it kills them. An agent needs 11
-	 * s at most (agent/agent.c). */
+	/* Time that the agents have to end before this process kills them. An agent needs 11 s at
+	 * most (agent/agent.c). */
 	END_US = 12000000,
 	NOTICE_S = 80,
 	NOTICE_MOST_S = 1000000 /* limit of --notice-s; NOTICE_S is its default */
@@ -87,9 +87,9 @@ bool agents_wanted(char **argv)
 	return text && devices_several(text);
 }
 
-/* Adds an option for agent i: the port or number at the end of its value is increased by i. Port 0
- * stays 0, because the system then chooses a free port for each agent. A value without a number at
- * its end, such as a socket's path, gets ".i" appended. */
+/* Adds an option for agent i: the port or number at the end of its value is increased by i. Port
+ * 0 stays 0, because it makes the system choose an unused port for each agent. A value without a
+ * number at its end, such as a socket's path, gets ".i" appended. */
 static void add_moved(struct args *a, const char *name, const char *value, size_t i)
 {
 	const char *colon = strrchr(value, ':'), *number = colon ? colon + 1 : value;
@@ -222,7 +222,7 @@ static int next_signal(const sigset_t *set, int64_t until_us)
 	return sigtimedwait(set, NULL, &t);
 }
 
-/* Returns how long the agents may continue after SIGTERM to hand over their stages (--notice-s). */
+/* Returns the time that the agents have after SIGTERM to hand over their stages (--notice-s). */
 static int64_t notice_us(char **argv)
 {
 	const char *text = find_value(argv, "notice-s");
@@ -232,9 +232,9 @@ static int64_t notice_us(char **argv)
 }
 
 /* Waits until no agent runs. This process passes its first signal on to the agents; a second
- * signal kills the agents. The agents must end within END_US after the first signal, or END_US +
- * drains_us after SIGTERM; otherwise they are killed. is_ending: the agents have already received
- * their first signal. Returns the highest exit status. */
+ * signal kills the agents. Agents that still run END_US after the first signal, or END_US +
+ * drains_us after SIGTERM, are killed. is_ending: the agents have already received their first
+ * signal. Returns the highest exit status. */
 static int wait_for_all(struct child *agents, size_t n, const sigset_t *set, int64_t drains_us,
 			bool is_ending)
 {

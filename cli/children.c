@@ -167,8 +167,8 @@ void child_free(struct child *c)
 	*c = (struct child){ 0 };
 }
 
-/* Reads a pipe to its end, and drops the bytes that do not fit into `out`. Returns false if the end
- * has not come by until_us. */
+/* Reads a pipe to its end, and drops the bytes that do not fit into `out`. Returns false if the
+ * pipe has not ended by until_us. */
 static bool read_pipe(int fd, char *out, size_t room, int64_t until_us)
 {
 	size_t got = 0;

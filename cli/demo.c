@@ -97,8 +97,8 @@ static int make_keys(struct demo *d, struct error *err)
 	return file_write(path, d->admitted, strlen(d->admitted), FILE_PRIVATE, err);
 }
 
-/* Removes the keys of a demo that failed to start. Otherwise the next start in this folder would
- * fail, because a key is never overwritten. */
+/* Removes the keys of a demo that failed to start. If the keys stayed, the next start in this
+ * folder would fail, because a key is never overwritten. */
 static void remove_keys(const struct demo *d)
 {
 	if (file_exists(d->dirs.run, "run.db"))

@@ -17,7 +17,7 @@ struct demo_options {
 	uint32_t started; /* number of agents that start with the run; 0: all */
 	uint32_t skip;    /* number of stages that a microbatch skips */
 	uint32_t n_stages;
-	/* (n_stages) number of nodes in each stage */
+	/* Array of n_stages: number of nodes in each stage */
 	uint32_t stages[DEMO_STAGES_MOST];
 	bool headless;
 	bool help;

@@ -81,8 +81,8 @@ struct drill {
 	/* Monotonic time of the first death of a node since the last commit; 0: no node died. */
 	int64_t lost_us;
 	uint64_t commits;
-	/* Outcome of each act. NULL: not reported yet; "": done; other text: why the act was not
-	 * done. */
+	/* Outcome of each act. NULL: not reported yet; "": done; any other text: the reason why
+	 * the act was not done. */
 	char **outcomes;
 };
 
@@ -363,7 +363,7 @@ static int count_missed(const struct drill *d)
 	return missed;
 }
 
-/* Prints the acts that did not take place, and each measurement beside its limit. Returns the exit
+/* Prints the acts that did not take place, and each measurement with its limit. Returns the exit
  * status. */
 static int judge_drill(struct drill *d)
 {

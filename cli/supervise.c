@@ -3,22 +3,22 @@
  *
  * The end of a run has phases, each with a deadline (advance_phase):
  *
- *     phase       left when                                 then
- *     RUNNING     a signal arrives or the console ends      SIGTERM to console and controller
+ *     phase       left when                                 then RUNNING     a signal arrives or
+ *     the console ends      SIGTERM to console and controller
  *                 the controller ends for good              SIGTERM to the console
  *     STOPPING    the controller has ended                  agents may end by themselves
  *                 LEAVE_US have passed                      SIGKILL to all
- *     PARTING     PART_US have passed                       SIGTERM to console and agents
- *     KILLING     TERM_US have passed                       SIGKILL to all, again and again
+ *     PARTING     PART_US have passed                       SIGTERM to console and agents KILLING
+ *         TERM_US have passed                       SIGKILL to all, again and again
  *
- * The controller ends first, so that it can write a checkpoint and close its store while the agents
- * still run.
+ * The controller ends first, so that it can write a checkpoint and close its store while the
+ * agents still run.
  *
  * Ctrl-Z stops only the console and this process. The shell prints its prompt as soon as this
  * process stops. Therefore this process stops after the console, which first leaves the alternate
  * screen. This process also stops when the system stops a console that uses the terminal in the
- * background (bg). Otherwise the shell would believe that the job runs, and fg would not continue
- * the console.
+ * background (bg). If this process went on running, the shell would believe that the job runs,
+ * and fg would not continue the console.
  */
 #include "cli/supervise.h"
 
@@ -48,8 +48,8 @@ enum {
 	LOGS_MS = 1000,    /* interval at which the sizes of the logs are checked */
 	LOG_MOST = 16 << 20,
 	ECHO_MS = 200, /* interval at which the controller's log is copied to stdout */
-	/* Largest number of restarts of a controller in a row. A restart within RESUME_US of the
-	 * last one belongs to the same row. */
+	/* Largest number of successive restarts of a controller. Two restarts count as successive
+	 * if less than RESUME_US lies between them. */
 	RESUME_MOST = 5,
 	RESUME_US = 5000000
 };
@@ -68,14 +68,15 @@ struct supervisor {
 	struct processes *processes;
 	const struct log *log;
 	enum phase phase;
-	int64_t deadline_us; /* when the present phase ends; unused in the phase RUNNING */
+	/* time at which the present phase ends; unused in the phase RUNNING */
+	int64_t deadline_us;
 	int signals;         /* descriptor from which signals are read (signalfd) */
 	sigset_t old_mask;
 	struct termios terminal; /* the terminal's settings before the run */
 	bool has_terminal;
 	struct orders orders;
 	int echo;            /* descriptor from which the controller's log is read; -1: none */
-	unsigned n_restarts; /* number of restarts in a row */
+	unsigned n_restarts; /* number of successive restarts */
 	int64_t restarted_us;
 	/* Error of an agent, if every agent has ended by itself with an error; its text is ""
 	 * otherwise. */
@@ -339,8 +340,8 @@ static void take_child_end(struct supervisor *p, pid_t pid, int status)
 	}
 }
 
-/* Stops this process as Ctrl-Z would. Returns when a signal lets this process continue, and lets
- * the console continue too. */
+/* Stops this process as Ctrl-Z would, until a signal lets this process continue. Then lets the
+ * console continue, too. */
 static void stop(struct supervisor *p)
 {
 	sigset_t set;
@@ -353,10 +354,10 @@ static void stop(struct supervisor *p)
 	child_signal(&p->processes->console, SIGCONT);
 }
 
-/* Handles SIGTSTP. Without a console, stops this process. Otherwise the console must stop first,
- * and this process follows (stop_after_console). If the signal came from the terminal, the console
- * has received it too. A second signal, during the console's handler, would stop the console again
- * after fg. */
+/* Handles SIGTSTP. Without a console, stops this process. If there is a console, it must stop
+ * first, and this process follows (stop_after_console). If the signal came from the terminal, the
+ * console has received it too. A second signal, during the console's handler, would stop the
+ * console again after fg. */
 static void request_stop(struct supervisor *p, bool is_from_terminal)
 {
 	if (p->processes->console.pid == 0)
@@ -438,7 +439,7 @@ static int block_signals(struct supervisor *p, struct error *err)
 	if (!signals_ignored(SIGTSTP))
 		sigaddset(&set, SIGTSTP);
 	/* While SIGTTOU is blocked, a process in the background can restore the terminal's
-	 * settings. Otherwise the signal would stop it. */
+	 * settings. If SIGTTOU were not blocked, it would stop the process. */
 	sigaddset(&set, SIGTTOU);
 	sigprocmask(SIG_BLOCK, &set, &p->old_mask);
 	sigdelset(&set, SIGTTOU);

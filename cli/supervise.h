@@ -32,7 +32,7 @@ struct processes {
 	 * be resumed at any time. */
 	const char *record;
 	struct child console; /* the console's process; args is empty if there is no console */
-	struct child *agents; /* (n_agents) */
+	struct child *agents; /* array of n_agents */
 	uint32_t n_agents;
 	/* Number of agents that start with the run; 0: all. Orders of the controller start the
 	 * others. */
@@ -48,10 +48,11 @@ struct processes {
  * process during the preparations would leave folders and sockets behind. */
 void supervise_hold_signals(void);
 
-/* Starts all processes. On SIGINT, SIGTERM or SIGHUP, and when the console or the controller ends,
- * ends them. Returns when all have ended and the terminal has its former settings; *status is the
- * controller's exit status. Fails, with the reason in err, if a process could not be started or if
- * every agent ended by itself. No process is left running then. */
+/* Starts all processes. On SIGINT, SIGTERM or SIGHUP, and when the console or the controller
+ * ends, ends them. Returns after all processes have ended and the terminal has got its former
+ * settings back. *status gets the controller's exit status. Fails, with the reason in err, if a
+ * process could not be started or if every agent ended by itself. No process is left running
+ * then. */
 int supervise(struct processes *processes, const struct log *log, int *status, struct error *err);
 
 #endif

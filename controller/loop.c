@@ -1,8 +1,8 @@
-/* loop.c - the controller's main loop: every part's turn, in order.
+/* loop.c - the controller's main loop: it gives every part its turn, in a fixed order.
  *
- * A part decides about its own state only. To change the iteration under way, it queues a request
- * (requests.h). loop_act carries the requests out after each message and after each part's turn, so
- * the next part finds them settled. */
+ * A part changes only its own state. To change the iteration under way, it queues a request
+ * (requests.h). loop_act carries the requests out after each message and after each part's turn,
+ * so the next part finds no requests left. */
 #include "controller/loop.h"
 
 #include <errno.h>
@@ -330,10 +330,11 @@ void loop_take_answers(struct controller *c)
 	}
 }
 
-/* Gives each part its turn. Planner answers come first, so that all parts use the newest plan. Then
- * dead nodes are found, so that nothing begins with them. The connections of a new plan, joiners'
- * links and standby copies follow. Due acts of operators and due faults come before the iteration,
- * so that they apply to the next one. The iteration comes last, when everything else is settled. */
+/* Gives each part its turn. Planner answers come first, so that all parts use the newest plan.
+ * Then dead nodes are found, so that nothing begins with them. The connections of a new plan,
+ * joiners' links and standby copies follow. Due acts of operators and due faults come before the
+ * iteration, so that they apply to the next iteration. The iteration comes last, when everything
+ * else is settled. */
 static void take_turn(struct controller *c)
 {
 	loop_take_answers(c);

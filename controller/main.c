@@ -22,7 +22,7 @@
 enum { LOG_WAIT_US = 1000000 };
 
 /* Closes the stream of events. After an ordinary end of the run, first waits without limit until
- * the reader of the events has received all of them. */
+ * the reader of the events has received all events. */
 static int close_events(struct outlet *events, int64_t wait_us)
 {
 	int rc = outlet_free(events, wait_us);
@@ -35,8 +35,8 @@ static int close_events(struct outlet *events, int64_t wait_us)
 }
 
 /* Makes the controller that continues the run of `was`, and frees `was`. The new controller uses
- * the port, log and events of `was`. Returns NULL, with the reason in err, if it cannot be
- * made. */
+ * the port, log and events of `was`. Returns NULL, with the reason in err, if the new controller
+ * cannot be made. */
 static struct controller *follow(struct controller *was, struct error *err)
 {
 	static char listen[LINK_ADDRESS_SIZE];

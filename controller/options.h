@@ -21,7 +21,7 @@ struct scripted_act {
 	enum fault_kind fault;
 	int node;
 	int64_t value;
-	const char *argument; /* the text after the act's name, as 30%:2; NULL: none */
+	const char *argument; /* the text after the act's name, such as 30%:2; NULL: none */
 	bool done;
 };
 
@@ -147,7 +147,8 @@ struct options {
 	const char *recipe; /* name of the recipe (base/skip_schedule.h); NULL: not given */
 	/* Phases such as "4,3,1,0", which replace `skip` (base/skip_schedule.h); NULL: not given */
 	const char *skip_schedule;
-	const char *always;  /* stages that every microbatch visits, as "0,5"; NULL: not given */
+	/* stages that every microbatch visits, such as "0,5"; NULL: not given */
+	const char *always;
 	uint64_t iterations; /* length of the run in iterations; 0: until it is stopped */
 	uint64_t keep_tasks; /* the store keeps all tasks of this many newest iterations */
 	uint32_t eval_every, eval_batches;

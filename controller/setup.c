@@ -301,7 +301,8 @@ static void near_cluster(struct cluster *c)
 	c->dispatch_overhead_s = 0;
 }
 
-/* Builds the cluster of a run without a cluster file, about whose nodes nothing is known yet. */
+/* Builds the cluster of a run without a cluster file. Nothing is known about the nodes of such a
+ * run yet. */
 static int bare_cluster(struct run *run)
 {
 	const struct options *o = &run->options;

@@ -22,7 +22,8 @@ fail() { echo "bundle: $*" >&2; exit 1; }
 # licences FILE...: copies the licences of the packages that the files belong to.
 licences() {
 	local found package file
-	# Packages may have installed /lib/... where the file system has /usr/lib/...
+	# dpkg may list a file under /lib/..., although its path in the file system is
+	# /usr/lib/...
 	found=$(dpkg -S "$@" 2>/dev/null || dpkg -S "${@#/usr}" 2>/dev/null) || fail "a file that no package has, so its licence is unknown, is among these: $*"
 	for package in $(sed 's/:.*//' <<<"$found" | sort -u); do
 		file=/usr/share/doc/$package/copyright

@@ -26,7 +26,7 @@ else
 	need libmicrohttpd-dev header microhttpd.h
 	need libcmocka-dev   sh -c 'printf "#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n" | ${CC:-cc} -E -x c -'
 fi
-# The default corpus: English text that Debian packages.
+# The default corpus is English text from a Debian package.
 need fortunes        test -e /usr/share/games/fortunes/literature
 need fortunes-min    test -e /usr/share/games/fortunes/fortunes
 

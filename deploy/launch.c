@@ -1,8 +1,8 @@
 /* The launcher of a bundle (deploy/bundle.sh). Each program in the bundle's bin/ folder is a link
  * to this launcher, with the name of the program that it starts.
  *
- * A program that was linked on a new system does not start with the C library of an older one. A
- * bundle therefore has its own C library, loader and other libraries. This launcher is linked
+ * A program that was linked on a new system does not start with the C library of an older system.
+ * A bundle therefore has its own C library, loader and other libraries. This launcher is linked
  * statically, runs anywhere, and starts the real program with them:
  *
  *     bin/skippipe, bin/skippipe-agent, ...   the launcher

@@ -10,8 +10,9 @@
 
 enum finding_level {
 	FINDING_OK,
-	FINDING_WARNING, /* the run would be slow, or would not survive failures */
-	FINDING_ERROR    /* the run cannot start, or would fail */
+	/* With this finding, a run would be slow or would not survive failures. */
+	FINDING_WARNING,
+	FINDING_ERROR    /* with this finding, a run could not start or would fail */
 };
 
 struct finding {
@@ -38,8 +39,8 @@ unsigned findings_count(const struct findings *f, enum finding_level level);
 /* Returns the worst level in the list, which is the exit status of the program. */
 enum finding_level findings_worst(const struct findings *f);
 
-/* Prints the findings as a table, errors first. If `all` is false, one line names the checks that
- * found no problem. */
+/* Prints the findings as a table, errors first. If `all` is false, the checks that found no
+ * problem share a single line. */
 void findings_print(const struct findings *f, bool all, FILE *to);
 /* Prints the findings as JSON (format skippipe.doctor/1). Returns 0, or -1 if writing failed. */
 int findings_print_json(const struct findings *f, FILE *to);

@@ -1,9 +1,9 @@
 /* gpu.c - checks the device that computes.
  *
  * NVIDIA's driver has several parts: the kernel's module, the files in /dev and the library. A
- * container can lack any of them, or the right to open the files. The CUDA runtime reports all of
- * these problems with the same few codes, so this module examines the parts one by one. Computing a
- * microbatch then shows that the parts work together.
+ * container can lack any of these parts, or the permission to open the files. The CUDA runtime
+ * reports all of these problems with the same few codes, so this module examines the parts one by
+ * one. Computing a microbatch then shows that the parts work together.
  */
 #include "doctor/gpu.h"
 
@@ -38,7 +38,8 @@ static int try_to_open(const char *root, const char *name)
 	return rc;
 }
 
-/* Counts the entries of a folder for which the function `counts` returns true. */
+/* Calls `counts` for each entry of a folder. Returns the number of entries for which `counts`
+ * returned true. */
 static unsigned count_entries(const char *root, const char *name,
 			      bool (*counts)(const char *folder, const char *entry))
 {
@@ -108,8 +109,8 @@ void gpu_try(struct gpu_trial *t, const char *device)
 
 /* ---- the findings ---- */
 
-/* Adds a finding if opening a file of the driver failed (`rc`). `missing` is the remedy if the file
- * does not exist. */
+/* If a file of the driver could not be opened, adds a finding. rc: the result of opening the
+ * file. `missing` is the remedy if the file does not exist. */
 static void check_file(struct findings *f, const char *name, int rc, enum finding_level level,
 		       const char *missing)
 {
@@ -260,7 +261,8 @@ static void check_one(struct findings *f, const char *device)
 	gpu_check_trial(f, &trial, device);
 }
 
-/* Tries every GPU. If there is none, trying the GPU 0 gives an error that says why. */
+/* Tries every GPU. If there is no GPU, tries GPU 0, because the error of this trial says why
+ * there is none. */
 static void check_every_gpu(struct findings *f, const char *suffix)
 {
 	char name[DEVICE_NAME_SIZE];

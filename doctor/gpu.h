@@ -8,7 +8,7 @@
 #include "doctor/finding.h"
 #include "model/device_check.h"
 
-/* The parts of NVIDIA's driver that the system's files show. */
+/* The state of the parts of NVIDIA's driver, as far as the system's files show it. */
 struct gpu_driver {
 	char version[80]; /* first line of /proc/driver/nvidia/version; "": no module is loaded */
 	unsigned cards;   /* number of NVIDIA's cards on the PCI bus */
@@ -36,8 +36,8 @@ void gpu_try(struct gpu_trial *t, const char *device);
  * cuda:all:bf16, stands for all GPUs. -EINVAL: the value is not valid. */
 int gpu_check_names(const char *devices, struct error *err);
 
-/* Adds the finding "driver". `is_asked`: the operator named a CUDA device, so that a missing driver
- * is an error and not a warning. */
+/* Adds the finding "driver". `is_asked`: the operator named a CUDA device. In this case a missing
+ * driver is an error and not a warning. */
 void gpu_check_driver(struct findings *f, const struct gpu_driver *d, bool is_asked);
 /* Adds the finding "device" about the result of a trial. */
 void gpu_check_trial(struct findings *f, const struct gpu_trial *t, const char *device);

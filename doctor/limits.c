@@ -1,5 +1,6 @@
-/* limits.c - checks limits that login shells, systemd and containers set on each process. Programs
- * hit them long after their start, with messages that do not name the limit. */
+/* limits.c - checks limits that login shells, systemd and containers set on each process.
+ * Programs reach these limits long after their start, and their messages do not name the
+ * limit. */
 #include "doctor/limits.h"
 
 #include <sys/resource.h>
@@ -9,14 +10,16 @@
 #include "wire/sessions/link.h"
 
 enum {
-	/* With fewer open files, an agent opens fewer connections to each peer (agent/agent.c). */
+	/* If an agent may open fewer files than this, it opens fewer connections to each peer
+	 * (agent/agent.c). */
 	FILES_FULL = 4096,
-	TASKS_LEAST = 32, /* an agent may need this many threads; fewer are an error */
-	TASKS_FEW = 128,  /* fewer free threads than this are a warning */
+	TASKS_LEAST = 32, /* an agent may need this many threads; a lower limit is an error */
+	TASKS_FEW = 128,  /* if fewer threads can be started, this is a warning */
 	/* Memory for secret keys, in bytes; the kernel must not swap it to a disk. */
 	LOCKED_LEAST = 64 << 10
 };
-#define FILE_SIZE_LEAST (UINT64_C(16) << 30) /* size of a large stage's checkpoint, bytes */
+/* Size of a checkpoint's file for a large stage, bytes. */
+#define FILE_SIZE_LEAST (UINT64_C(16) << 30)
 #define SPACE_LEAST (UINT64_C(8) << 30)
 
 static uint64_t hard_limit(int which)
@@ -108,7 +111,7 @@ static void check_tasks(struct findings *f, const struct limits *l)
 
 void limits_check(struct findings *f, const struct limits *l, const struct limits_need *need)
 {
-	/* Number of findings after check_files has added one. */
+	/* number of findings after check_files has added its finding */
 	const size_t before = f->all.n + 1;
 
 	check_files(f, l, need);

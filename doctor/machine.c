@@ -15,10 +15,11 @@
 /* Memory that an agent needs in addition to the memory for its stage, bytes. */
 #define MEMORY_LEAST (UINT64_C(256) << 20)
 #define MEMORY_LITTLE (UINT64_C(2) << 30)
-/* Largest load for each processor before a run begins; other programs use the machine if the load
- * is higher. */
+/* If the load for each processor is higher than this before a run begins, other programs use the
+ * machine. */
 #define LOAD_HIGH 0.5
-/* Largest share of the processors' time that the host may give to its other guests. */
+/* If the host gives a larger share of the processors' time to its other guests, this is
+ * reported. */
 #define STOLEN_HIGH 0.1
 
 /* ---- the figures ---- */
@@ -71,8 +72,9 @@ static unsigned count_online(const char *root)
 	return n;
 }
 
-/* Returns UINT64_MAX minus the number of killed processes. cgroup_least takes the smallest value of
- * all control groups, which then belongs to the group with most killed processes. */
+/* Returns UINT64_MAX minus the number of killed processes. cgroup_least takes the smallest value
+ * of all control groups. This value belongs to the group with the largest number of killed
+ * processes. */
 static uint64_t not_killed(const char *folder)
 {
 	return UINT64_MAX - system_keyed(folder, "/memory.events", "oom_kill", 0);

@@ -22,12 +22,12 @@ struct machine {
 	char clock_source[32]; /* name of the kernel's clock source; "": unknown */
 	/* Memory in bytes; UINT64_MAX: unknown or not limited. */
 	uint64_t available;  /* free memory of the machine */
-	uint64_t group_free; /* memory that the control groups still allow */
-	/* Memory that the kernel still grants, if it grants only memory that exists
+	uint64_t group_free; /* further memory that the control groups permit */
+	/* Further memory that the kernel grants if it grants no more memory than exists
 	 * (vm.overcommit_memory = 2). */
 	uint64_t grantable;
-	/* Number of processes that the kernel killed because their control group ran out of
-	 * memory. */
+	/* Number of processes that the kernel has killed because a control group had no memory
+	 * left. */
 	uint64_t killed;
 };
 

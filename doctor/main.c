@@ -1,5 +1,6 @@
-/* skippipe-doctor: finds what would stop or slow a run, each with its remedy. The program looks
- * at this machine, or into the record of a run, and changes nothing. */
+/* skippipe-doctor: finds problems that would stop or slow a run, and names a remedy for each
+ * problem. The program looks at this machine, or into the record of a run, and changes
+ * nothing. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -30,8 +31,8 @@ struct options {
 	size_t n_corpus;
 	uint32_t agents, mbit, rtt_ms;
 	bool json, all;
-	/* The run to examine: its folder, or its token if it is running. NULL: this machine is
-	 * examined. */
+	/* The run to examine: the run's folder, or a token if the run's controller is running.
+	 * NULL: this machine is examined. */
 	char *run;
 };
 

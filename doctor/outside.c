@@ -49,8 +49,9 @@ void outside_look(struct outside *o)
 	o->bind_error = try_port(o->port);
 }
 
-/* Returns true if machines on the internet cannot dial the address: a private address (RFC 1918), a
- * carrier's shared one (RFC 6598), loopback, link-local or unique local. */
+/* Returns true if machines on the internet cannot dial the address, because it is a private
+ * address (RFC 1918), a carrier's shared address (RFC 6598), or a loopback, link-local or unique
+ * local address. */
 static bool is_private(const char *address)
 {
 	char host[LINK_ADDRESS_SIZE], port[8];

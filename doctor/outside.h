@@ -1,4 +1,4 @@
-/* outside.h - checks at which addresses other machines could reach an agent of this one. */
+/* outside.h - checks at which addresses other machines could reach an agent of this machine. */
 #ifndef DOCTOR_OUTSIDE_H
 #define DOCTOR_OUTSIDE_H
 
@@ -12,13 +12,14 @@ enum { OUTSIDE_OWN = 16, OUTSIDE_PORT = 7701 /* default port of an agent (agent/
 
 struct outside {
 	uint16_t port; /* port at which an agent would listen */
-	/* The router forwards connections for mapping.outside to this port. */
+	/* True: the router forwards connections for mapping.outside to this port. */
 	bool mapped;
 	struct reach_mapping mapping;
 	unsigned n_own;
-	/* (n_own) addresses of this machine's interfaces */
+	/* the n_own addresses of this machine's interfaces */
 	char own[OUTSIDE_OWN][LINK_ADDRESS_SIZE];
-	/* 0: an agent can listen at the port; otherwise a negative errno that says why not. */
+	/* 0: an agent can listen at the port. A negative errno: the reason why an agent cannot
+	 * listen there. */
 	int bind_error;
 };
 

@@ -30,11 +30,11 @@ enum {
 	LIMIT_S = 20,
 	FILES_LEAST = 1000
 };
-/* Bytes that the record needs: its reserve (store/store.h) and some growth. */
+/* Number of bytes that the record needs: for its reserve (store/store.h), and for some growth. */
 #define ROOM_LEAST (UINT64_C(64) << 20)
 #define ROOM_LITTLE (UINT64_C(4) << 30)
-#define WRITE_SLOW 20e6 /* bytes/s; a disk that writes more slowly is reported */
-#define SYNC_SLOW 0.1   /* s; a disk whose sync takes longer is reported */
+#define WRITE_SLOW 20e6 /* a disk that writes more slowly is reported; bytes/s */
+#define SYNC_SLOW 0.1   /* a disk whose sync takes longer is reported; s */
 
 static const char in_memory[] = "lies in memory and is lost when the machine restarts";
 static const char on_network[] = "lies behind a network, where locks and syncs are unreliable";
@@ -98,8 +98,8 @@ static int time_syncs(int fd, struct storage *s)
 	return rc;
 }
 
-/* Measures the speed of writing a large file with one sync at the end. Checkpoints are written in
- * this way. */
+/* Measures the speed of writing a large file with a single sync at the end. Checkpoints are
+ * written in this way. */
 static int time_writing(int fd, struct storage *s)
 {
 	const int64_t began_us = clock_monotonic_us();

@@ -18,16 +18,18 @@
 
 #define NET "/proc/sys/net/"
 enum {
-	/* Bytes of a receive buffer that a long burst of packets occupies when an agent measures
-	 * bandwidth; the kernel's overhead is included. */
+	/* When an agent measures bandwidth, a long burst of packets occupies this number of bytes
+	 * of the receive buffer. The kernel's overhead is included. */
 	TRAIN_BYTES = 200 << 10,
 	PORTS_FEW = 2000,
-	/* Below this round trip, a connection that was idle soon reaches its full speed again. */
+	/* If the round trip is shorter than this, a connection that was idle soon reaches its
+	 * full speed again. */
 	LONG_RTT_MS = 20
 };
 
 /* Returns true if this process may use the congestion control BBR. The kernel lets processes
- * without privileges use only some congestion controls, so the function asks for it on a socket. */
+ * without privileges use only some congestion controls, so the function tries to set BBR on a
+ * socket. */
 static bool may_use_bbr(void)
 {
 	const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -23,7 +23,7 @@ struct tcp {
 	uint64_t port_first, port_last; /* range of local ports of outgoing connections */
 };
 
-/* The link for which the buffers must suffice: the longest and fastest one that the run will
+/* The link for which the buffers must suffice: the longest and fastest link that the run will
  * have. */
 struct tcp_link {
 	double bytes_s, rtt_s;

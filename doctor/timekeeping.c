@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-#define ERROR_LARGE 1.0 /* s; a clock with a larger error is reported */
+#define ERROR_LARGE 1.0 /* a clock with a larger error is reported; s */
 /* Start of 2025; a clock that shows an earlier time is wrong. */
 #define RELEASED_US INT64_C(1735689600000000)
 

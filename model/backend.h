@@ -39,10 +39,10 @@ struct stage_layout {
 	 * limit. */
 	size_t memory_bytes;
 	uint32_t n_layers;             /* number of layers of this stage */
-	struct layer_offsets *layers;  /* (n_layers) offsets of each layer's tensors */
+	struct layer_offsets *layers;  /* for each layer, the offsets of its tensors */
 	size_t embed, last_norm, head; /* offsets in stage 0; head == embed if the model is tied */
 	size_t parameters;             /* number of parameters P of the stage */
-	const struct tensor *tensors;  /* (n_tensors) tensors of this stage, in order */
+	const struct tensor *tensors;  /* n_tensors tensors of this stage, in order */
 	size_t n_tensors;
 };
 
@@ -59,20 +59,21 @@ struct backend {
 	/* Makes the backend's object, *self. The layout must outlive this object. */
 	int (*make)(void **self, const struct stage_layout *l, struct error *err);
 	void (*free)(void *self);
-	/* Returns the first failure in words, or "" if there was none. The pointer is NULL if the
-	 * device is the host. */
+	/* Returns the first failure in words, or "" if there was none. The function pointer
+	 * itself is NULL if the device is the host. */
 	const char *(*failure)(const void *self);
 	/* Allocates device memory for one activation, which is freed together with self; NULL if
 	 * memory runs out. The function pointer itself is NULL if the device is the host. */
 	float *(*room)(void *self, struct error *err);
-	/* Rounds an activation in device memory. The pointer is NULL if the device is the host. */
+	/* Rounds an activation in device memory. The function pointer is NULL if the device is
+	 * the host. */
 	int (*round)(void *self, float *room, const struct codec *codec);
 	int (*forward)(void *self, uint32_t slot, const int32_t *tokens, const float *in,
 		       float *out, bool keep);
 	int (*loss)(void *self, const float *in, const int32_t *targets, float *loss,
 		    float *grad, bool count);
-	/* Runs a task with inputs and outputs in any codec. The pointer is NULL if the device is
-	 * the host, and stage.c then calls forward, loss or backward. */
+	/* Runs a task with inputs and outputs in any codec. The function pointer is NULL if the
+	 * device is the host, and stage.c then calls forward, loss or backward. */
 	int (*run)(void *self, struct stage_task *t);
 	int (*logits)(void *self, const float *in, float *logits);
 	/* If grad_in is NULL, the gradient of the input is not computed. */
@@ -90,12 +91,13 @@ struct backend {
 	/* Replaces elements [at, at + n) of the weights and both moments by arrays in host memory
 	 * or of another stage. Where an array is NULL, the elements stay unchanged. */
 	void (*put_state)(void *self, size_t at, size_t n, const float *const state[3]);
-	/* Copies elements [at, at + n) of the weights and both moments to host memory. The pointer
-	 * is NULL if the device is the host. */
+	/* Copies elements [at, at + n) of the weights and both moments to host memory. The
+	 * function pointer is NULL if the device is the host. */
 	void (*get_state)(void *self, size_t at, size_t n, float *const state[3]);
 	uint64_t (*hash)(void *self);            /* hashes the weights */
 	int (*squares)(void *self, double *sum);
-	/* The sum over replicas on the device. The pointers are NULL if the device is the host. */
+	/* The sum over replicas on the device. The function pointers are NULL if the device is
+	 * the host. */
 	int (*encode_gradient)(void *self, const struct sum_codec *c, size_t from, size_t n,
 			       void *to);
 	int (*add_parts)(void *self, const struct sum_codec *c, size_t from, size_t n,

@@ -54,7 +54,7 @@ struct model_config {
 };
 
 /* How the learning rate falls after the warm-up, from the peak to final_lr. WSD (warm-up, stable,
- * decay) keeps the peak, and lowers the rate in the last part of the iterations only. */
+ * decay) keeps the peak, and lowers the rate only in the last part of the iterations. */
 enum lr_schedule {
 	LR_COSINE, /* half a period of a cosine over all iterations */
 	LR_LINEAR, /* a straight line over all iterations */
@@ -94,7 +94,7 @@ int model_preset(const char *name, struct model_config *c, struct hyperparameter
 /* Returns the name of preset i; NULL after the last. For tests, which try all presets. */
 const char *model_preset_name(size_t i);
 
-struct json_t; /* jansson's */
+struct json_t; /* a JSON value of the library jansson */
 
 /* Reads a document that model_config_print has written. If the document has no hyperparameters, r
  * stays unchanged. r may be NULL. `where` begins every message. Unknown keys are refused by name.
@@ -144,8 +144,8 @@ uint64_t hyper_position(const struct hyperparameters *was, const struct hyperpar
 /* Returns the factor by which summed gradients are multiplied. It is 1 / divisor, which averages
  * them, and is smaller if the average's norm, sqrt(sum_squares) / divisor, would exceed r->clip. */
 float hyper_scale(const struct hyperparameters *r, double sum_squares, double divisor);
-/* Returns the factor of one stage's summed gradient: `scale` divided by the stage's visits. Returns
- * `scale` itself if `visits` has no number for the stage, or 0. */
+/* Returns the factor of one stage's summed gradient: `scale` divided by the stage's visits. If
+ * `visits` has no number for the stage, or the number 0, returns `scale` itself. */
 float hyper_stage_scale(float scale, const struct stage_visits *visits, uint32_t stage);
 
 #endif

@@ -144,7 +144,8 @@ int model_config_read(struct model_config *c, struct hyperparameters *r, const j
 	if (!rc)
 		rc = model_config_check(&config, err);
 	cut = config.stage_layers;
-	if (!rc) /* stores an equal cut as n_stages alone: equal models have equal configs */
+	/* An equal cut is stored as n_stages alone, so that equal models have equal configs. */
+	if (!rc)
 		rc = model_cut(&config, &cut, "stage_layers", err);
 	if (!rc && hyper_json)
 		rc = object_read(&hyper_fields, &hyper, hyper_json, "recipe", err);

@@ -20,7 +20,7 @@ struct model_config;
 struct stage_layers {
 	/* Number of stages; 0: the numbers of layers are as equal as possible. */
 	uint32_t n;
-	uint16_t of[ROUTE_HOPS]; /* (n) number of layers of each stage */
+	uint16_t of[ROUTE_HOPS]; /* number of layers of each of the n stages */
 };
 
 /* Reads "0,5,3". -EINVAL: the text is no list of numbers; the message begins with `option`. */
@@ -47,8 +47,8 @@ int model_cut_check_stack(const struct model_config *c, struct error *err);
 /* Return the first layer of a stage, and its number of layers. */
 uint32_t model_first_layer(const struct model_config *c, uint32_t stage);
 uint32_t model_layer_count(const struct model_config *c, uint32_t stage);
-/* Returns how much longer a forward or a backward pass takes in this stage than in a stage with the
- * mean number of layers. For an equal cut, the result is 1. The loss is not counted. */
+/* Returns the time of a forward or a backward pass in this stage, divided by the time in a stage
+ * with the mean number of layers. For an equal cut, the result is 1. The loss is not counted. */
 double model_stage_work(const struct model_config *c, uint32_t stage);
 /* Writes the numbers of layers of all stages as "0,5,3" (STAGE_LAYERS_TEXT). For a model of more
  * than ROUTE_HOPS stages, writes "". */

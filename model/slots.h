@@ -30,7 +30,7 @@ struct saved_layer {
 };
 
 /* Divides an allocation into pieces. A first walk with base NULL adds up their sizes (all pieces
- * are NULL), and a second one places them. */
+ * are NULL), and a second walk places the pieces. */
 struct carver {
 	char *base;
 	size_t align, used; /* alignment of the pieces, and bytes used so far */

@@ -36,7 +36,7 @@ struct stage {
 	struct tensor_table table;
 	const struct backend *backend;
 	void *self;
-	bool *kept; /* (slots) true if the slot holds a forward pass */
+	bool *kept; /* for each slot: the slot holds a forward pass */
 };
 
 /* ---- construction ---- */

@@ -75,8 +75,8 @@ struct stage_options {
 	/* The caller sums the gradient over replicas, so a GPU's stage allocates device memory for
 	 * the sum (stage_sums_on_device). */
 	bool sums;
-	/* Limit of the stage's memory on the machine, bytes; 0: the free memory. Memory on a GPU is
-	 * limited only by the free memory of the GPU. */
+	/* Limit of the stage's memory on the machine, bytes; 0: the free memory. Memory on a GPU
+	 * has no other limit than the GPU's free memory. */
 	size_t memory_bytes;
 };
 

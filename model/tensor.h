@@ -1,4 +1,4 @@
-/* tensor.h - the one table of a model's tensors.
+/* tensor.h - the only table of a model's tensors.
  *
  * Names, shapes [out, in] and order are those of the LLaMA checkpoints that other tools read. The
  * table drives sizes, pointers, initial weights, checkpoints and tests. Within a stage the tensors

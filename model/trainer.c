@@ -14,12 +14,13 @@
 struct trainer {
 	struct hyperparameters hyper;
 	uint32_t n;            /* number of stages */
-	struct stage **stages; /* (n) the stages */
-	uint32_t *visits;      /* (n) microbatches that visited each stage since the last step */
-	float **x;             /* (n) activation after each stage of the path */
+	struct stage **stages; /* the n stages */
+	/* For each stage: microbatches that visited it since the last step. */
+	uint32_t *visits;
+	float **x;             /* the activations after each of the n stages */
 	float *grad[2];
 	struct codec activation_codec, gradient_codec;
-	struct sum_codec *sum_codecs; /* (n) codecs of the sums; NULL: fp32 */
+	struct sum_codec *sum_codecs; /* for each stage: codec of its sum; NULL: fp32 */
 };
 
 /* Checks that the device has memory for the weights, gradients and moments of all stages together,

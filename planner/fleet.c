@@ -42,8 +42,8 @@ static void show_progress(void *arg, double done, const struct candidate *best)
 			best->seconds);
 }
 
-/* Without --batch an iteration has 48 microbatches of the configured size, doubled until each card
- * has one. */
+/* Without --batch, an iteration has 48 microbatches of the configured size. This number is
+ * doubled until there is a microbatch for each card. */
 static int default_batch(const struct fleet *fleet, const struct model_shape *shape)
 {
 	int microbatches = LEAST_BATCH;
@@ -53,7 +53,7 @@ static int default_batch(const struct fleet *fleet, const struct model_shape *sh
 	return microbatches * shape->batch;
 }
 
-/* Writes the path of the plan's file, which lies beside the cluster's file: cluster.plan.json for
+/* Writes the path of the plan's file, which is next to the cluster's file: cluster.plan.json for
  * cluster.json. */
 static void name_plan(char *out, size_t room, const char *cluster)
 {
@@ -172,7 +172,7 @@ static int run(struct fleet_options *o, struct error *err)
 	return rc;
 }
 
-/* Refuses -o FILE if the output would overwrite an input: the cluster, or the plan beside the
+/* Refuses -o FILE if the output would overwrite an input: the cluster, or the plan next to the
  * cluster. */
 static int refuse_inputs(const struct fleet_options *o, struct error *err)
 {

@@ -30,7 +30,7 @@ static void print_row(FILE *f, const struct hours_row *r, bool losses)
 	fputc('\n', f);
 }
 
-/* Names the recipe with the lowest loss, or says why none is known. */
+/* Names the recipe with the lowest loss, or says why no loss is known. */
 static void print_advice(FILE *f, const struct hours_row rows[RECIPES], const struct cluster *c)
 {
 	const struct hours_row *best = hours_best(rows);

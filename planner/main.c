@@ -1,5 +1,5 @@
-/* skippipe-plan: the commands `plan`, which makes a plan for a cluster or chooses one for a fleet,
- * and `simulate`, which predicts and checks one.
+/* skippipe-plan: the commands `plan`, which makes a plan for a cluster or chooses one for a
+ * fleet, and `simulate`, which predicts the times of a plan and checks it.
  */
 #include <stdio.h>
 #include <string.h>

@@ -40,7 +40,8 @@ static void print_json_text(const char *text)
 }
 
 /* Prints the results of a simulation and the broken rules. s is NULL if the plan could not be
- * simulated to its end; `stop` then says how it came to a standstill, or is NULL. */
+ * simulated to its end; in this case `stop` says how the plan came to a standstill, or is
+ * NULL. */
 static void print_json(const struct simulation *s, const struct check_report *r, const char *stop)
 {
 	bool comma = false;

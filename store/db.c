@@ -75,9 +75,9 @@ const char db_schema[] =
 	" from2 INTEGER, weight2 REAL);"
 	"CREATE TABLE computed(iteration INTEGER, node INTEGER,"
 	" device TEXT NOT NULL, PRIMARY KEY(iteration, node)) WITHOUT ROWID;"
-	/* A part of a commit that equals an earlier commit's part is not written again. The table
-	 * alike names, for each part of an iteration's commit, the iteration whose rows hold the
-	 * part. */
+	/* A part of a commit that equals an earlier commit's part is not written again. Instead,
+	 * the table `alike` has a row for the iteration. For each part, the row names the
+	 * iteration whose rows hold the part. */
 	"CREATE TABLE alike(iteration INTEGER PRIMARY KEY, route INTEGER NOT NULL,"
 	" counted INTEGER NOT NULL, reduction INTEGER NOT NULL, computed INTEGER NOT NULL);";
 
@@ -174,9 +174,9 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_GET_STATE] = "SELECT value FROM state WHERE key = '=' || ?",
 };
 
-/* Returns the system's error behind an SQLite error, or `otherwise` if there is none. SQLite
- * reports many causes as "disk I/O error" only. For some causes SQLite keeps the errno; for the
- * others, the thread's errno is still set. */
+/* Returns the errno of the system's error that caused an SQLite error. If there is no such errno,
+ * returns `otherwise`. SQLite reports many causes by the same words "disk I/O error". For some
+ * causes SQLite keeps the errno. For the other causes, errno still has the cause. */
 static int system_error(struct store *s, int otherwise)
 {
 	int last_errno = errno, code = sqlite3_system_errno(s->db);
@@ -344,7 +344,8 @@ static void defer(struct store *s, enum db_statement which, const struct db_valu
 }
 
 /* Runs the deferred statements. If the database refuses a row as a duplicate or as invalid, the
- * function drops the row: its writer has long continued and cannot handle the error. */
+ * function drops the row, because the caller that wrote the row has continued and cannot handle
+ * the error. */
 static int run_deferred(struct store *s, struct error *err)
 {
 	int rc = 0;
@@ -364,8 +365,8 @@ void db_wait(struct store *s, int wait_ms)
 	sqlite3_busy_timeout(s->db, wait_ms);
 }
 
-/* Records whether another program has locked the file. The program may hold the lock for long;
- * therefore writes to a locked file fail at once and do not wait. */
+/* Records whether another program has locked the file. The other program may hold the lock for a
+ * long time. Therefore writes to a locked file fail at once and do not wait. */
 static void set_locked(struct store *s, bool is_locked)
 {
 	s->is_locked = is_locked;
@@ -405,7 +406,7 @@ int db_run(struct store *s, enum db_statement which, const struct db_value *valu
 	return rc < 0 ? rc : 0;
 }
 
-/* Checks that the epoch in the file is still this writer's. A different epoch shows that another
+/* Checks that the file still has the epoch of this writer. A different epoch shows that another
  * writer has taken over. The flock alone cannot show this on file systems where a flock does not
  * reach other hosts. */
 static int check_epoch(struct store *s, struct error *err)

@@ -87,23 +87,24 @@ enum db_statement {
 	DB_STATEMENTS
 };
 
-/* The parts of a commit that are often equal to those of the previous commit. */
+/* The parts of a commit. Each part is often equal to the same part of the previous commit. */
 enum db_part { DB_ROUTES, DB_ORDERS, DB_REDUCTIONS, DB_COMPUTED, DB_PARTS };
 
-/* The rows of one part of a commit that were written last. The rows are kept as text, so that the
+/* The rows that were written last for a part of a commit. The rows are kept as text, so that the
  * next commit can be compared with them. */
 struct db_written {
 	uint64_t iteration;
 	char *text;
 };
 
-/* Statements that are run, in this order, when another program has unlocked the file. */
+/* Statements that wait because another program has locked the file. They run in this order after
+ * the program has unlocked the file. */
 struct db_deferred {
 	struct db_statement_of {
 		enum db_statement which;
 		int n;
-		struct db_value *values; /* (n) owned, with their texts */
-	} *list;                         /* (n) statements */
+		struct db_value *values; /* array of `n` values, owned, with their texts */
+	} *list;                         /* the n statements */
 	size_t n, room;
 	size_t bytes; /* approximate memory of the list and its values */
 	/* Length of the list when the open transaction began; a rollback cuts the list to this
@@ -117,12 +118,13 @@ struct store {
 	sqlite3_stmt *statements[DB_STATEMENTS];
 	char *path;          /* path of run.db, for error messages */
 	int lock;            /* file descriptor of run.lock, held by the writer; -1: a reader */
-	int64_t epoch;       /* epoch of this writer; for a reader, epoch of the last writer */
+	int64_t epoch;       /* epoch of this writer; for a reader, epoch of the newest writer */
 	bool is_durable;     /* PRAGMA synchronous is FULL */
 	struct db_written written[DB_PARTS];
-	bool is_locked; /* the lock was found held by another program at the last write */
+	bool is_locked; /* at the last write, another program held the lock */
 	struct db_deferred deferred;
-	/* Newest iteration that store_thin has handled; UINT64_MAX: not read yet. */
+	/* Newest iteration that store_thin has handled; UINT64_MAX: this number was not read
+	 * yet. */
 	uint64_t thinned_to;
 	char *reserve_path;
 	bool has_reserve;
@@ -165,8 +167,8 @@ static inline struct db_value db_text(const char *t)
 /* Translates SQLite's result into a negative errno and a message that names the file. */
 int db_error(struct store *s, int result, struct error *err);
 
-/* Reads an iteration's formats; `wire` and `sum_wire` are the numbers of the columns with their
- * names. -EPROTONOSUPPORT: a name is unknown. */
+/* Reads an iteration's formats; `wire` and `sum_wire` are the numbers of the columns that contain
+ * the formats' names. -EPROTONOSUPPORT: a name is unknown. */
 int db_formats(struct store *s, sqlite3_stmt *q, int wire, int sum_wire,
 	       struct tensor_formats *formats, struct error *err);
 
@@ -181,12 +183,13 @@ int db_row(struct store *s, sqlite3_stmt *q, struct error *err);
 /* Ends a query before its last row. */
 void db_done(sqlite3_stmt *q);
 
-/* Use: db_begin, any number of db_run, then db_end with the first error, or 0. If rc is 0, db_end
- * commits; otherwise it rolls back. db_end returns the result of the whole transaction.
+/* A transaction consists of a call of db_begin, any number of calls of db_run, and a call of
+ * db_end. The caller gives db_end the first error, or 0 if there was none. If rc is 0, db_end
+ * commits. If rc is not 0, db_end rolls back. db_end returns the result of the whole transaction.
  *
  * While another program has locked the file, db_begin of a durable transaction fails with -EBUSY.
- * The statements of a transaction that need not be durable are deferred: the first transaction
- * after the file is unlocked runs them.
+ * If a transaction need not be durable, its statements are deferred. The first transaction after
+ * the file is unlocked runs the deferred statements.
  */
 int db_begin(struct store *s, bool durable, struct error *err);
 int db_end(struct store *s, int rc, struct error *err);
@@ -203,10 +206,10 @@ int db_script(struct store *s, const char *sql, struct error *err);
 /* Frees all prepared statements, and the deferred ones. */
 void db_finalize(struct store *s);
 
-/* How long the first statement that finds the file locked waits for the lock. The caller is blocked
- * meanwhile. */
+/* Time for which a statement waits for the lock if it is the first statement that finds the file
+ * locked. The caller is blocked meanwhile. */
 enum { DB_WAIT_MS = 500 };
-/* Sets how long a statement waits while another program holds the file's lock. */
+/* Sets the time for which a statement waits while another program holds the file's lock. */
 void db_wait(struct store *s, int wait_ms);
 
 #define DB_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))

@@ -1,5 +1,6 @@
-/* Prints and parses lists of numbers. The record keeps lists as text, so that an SQLite shell shows
- * them. The parser accepts only what the printer writes, so that a damaged row is noticed. */
+/* Prints and parses lists of numbers. The record keeps lists as text, so that an SQLite shell
+ * shows them. The parser accepts only what the printer writes, so that the reader notices a
+ * damaged row. */
 #include "store/list.h"
 
 #include <errno.h>
@@ -7,7 +8,7 @@
 
 #include "base/alloc.h"
 
-enum { DIGITS_MAX = 10 /* digits of a 32-bit number, at most */ };
+enum { DIGITS_MAX = 10 /* largest number of digits of a 32-bit number */ };
 
 static char *put_number(char *to, uint32_t value)
 {
@@ -23,7 +24,8 @@ static char *put_number(char *to, uint32_t value)
 	return to;
 }
 
-/* Allocates room for n items; an item is `letters` letters, up to ten digits, and a space. */
+/* Allocates room for n items; an item consists of `letters` letters, up to ten digits, and a
+ * space. */
 static char *allocate_text(uint32_t n, size_t letters)
 {
 	return alloc_new((size_t)n * (letters + DIGITS_MAX + 1) + 1);

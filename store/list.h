@@ -1,7 +1,8 @@
 /* list.h - short lists as text, as the rows of the record hold them.
  *
- * A list of numbers is "0 7 12". A list of counted gradients is "L3 B4": the gradient of the loss
- * layer of microbatch 3, and of a backward pass of microbatch 4. Private to store/.
+ * A list of numbers is "0 7 12". A list of counted gradients is "L3 B4". It names the gradient of
+ * the loss layer of microbatch 3, and the gradient of a backward pass of microbatch 4. Private to
+ * store/.
  */
 #ifndef STORE_LIST_H
 #define STORE_LIST_H

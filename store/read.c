@@ -39,7 +39,7 @@ static const char *column_string(sqlite3_stmt *q, int column)
 	return t ? t : "";
 }
 
-/* Reads the largest value of a column; 0 if the table is empty. */
+/* Sets *last to the largest value of a column; 0: the table is empty. */
 static int read_last(struct store *s, enum db_statement which, uint64_t *last, struct error *err)
 {
 	sqlite3_stmt *q;

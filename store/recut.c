@@ -1,6 +1,6 @@
 /* Divides the model of a run into other stages, in one transaction. The transaction also deletes
  * the rows of the former stages' checkpoints, because the new stages cannot read them. After a
- * crash, the run has either the former stages with their checkpoints or the new ones. */
+ * crash, the run has either the former stages with their checkpoints, or the new stages. */
 #include <stdlib.h>
 
 #include "base/alloc.h"

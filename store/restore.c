@@ -1,5 +1,5 @@
-/* Records the files of checkpoints and the stages that were restored. A restore goes back to an
- * earlier iteration, so this module also deletes the rows of the iterations that it undoes. */
+/* Records the files of checkpoints, and the restores of stages. A restore goes back to an earlier
+ * iteration, so this module also deletes the rows of the iterations that it undoes. */
 #include "store/store.h"
 
 #include <errno.h>
@@ -33,8 +33,9 @@ static int put_restore(struct store *s, const struct store_restore *r, struct er
 	return db_run(s, DB_PUT_RESTORE, v, DB_COUNT(v), err);
 }
 
-/* Deletes the rows of all iterations after the given one. If a stage was restored as an average
- * of other stages, the weights of the given iteration have changed; its checkpoint is deleted too.
+/* Deletes the rows of all iterations after the given iteration. If a stage was restored as an
+ * average of other stages, the weights of the given iteration have changed. The rows of this
+ * iteration's checkpoint are then deleted too.
  */
 static int forget_after(struct store *s, uint64_t iteration, bool averaged, struct error *err)
 {

@@ -21,8 +21,8 @@
 enum {
 	LOCK_TRIES = 5,
 	APPLICATION = 0x534b5052, /* "SKPR", the application id in the file's header */
-	/* How long a program waits when it opens or closes the store while another program has
-	 * locked the file. At any other time, a statement waits at most DB_WAIT_MS. */
+	/* Time for which a program waits when it opens or closes the store while another program
+	 * has locked the file. At any other time, a statement waits at most DB_WAIT_MS. */
 	OPEN_BUSY_MS = 10000,
 	CLOSE_BUSY_MS = 1000
 };
@@ -64,8 +64,8 @@ void store_close(struct store *s)
 	free(s);
 }
 
-/* SQLite may take a path that begins with "file:" for a URI, and would then read only a part of it
- * as the path. The prefix "./" prevents this. */
+/* If a path begins with "file:", SQLite may take the text for a URI, and use only a part of it as
+ * the path. The prefix "./" prevents this. */
 static struct store *store_new(const char *folder)
 {
 	struct store *s = alloc_new(sizeof(*s));
@@ -104,7 +104,7 @@ int store_reserve(struct store *s, struct error *err)
 			 STORE_RESERVE >> 20, strerror(code));
 }
 
-/* Uses the reserve file (store_reserve) that a dead writer left, if there is one. */
+/* If a dead writer has left its reserve file (store_reserve), notes that there is a reserve. */
 static void take_reserve(struct store *s)
 {
 	struct stat st;
@@ -202,9 +202,9 @@ static int pragma_number(struct store *s, const char *sql, int64_t *out, struct 
 	return result;
 }
 
-/* Sets a file's permissions to 0600 before it is written, because the umask or a copy of the file
- * may have left others. SQLite gives the same permissions to the journal and WAL files beside
- * it. */
+/* Sets a file's permissions to 0600 before it is written, because the umask, or copying the file,
+ * may have set other permissions. SQLite gives the same permissions to the journal and WAL files
+ * in the same folder. */
 static void make_private(const char *path, bool create)
 {
 	int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC | (create ? O_CREAT : 0), 0600);
@@ -215,8 +215,8 @@ static void make_private(const char *path, bool create)
 	close(fd);
 }
 
-/* Checks the length of the path, because SQLite refuses a path that is too long without giving a
- * reason. The name of its journal has 8 more bytes. */
+/* Checks the length of the path, because SQLite refuses a long path without giving a reason. The
+ * name of SQLite's journal is 8 bytes longer than the path. */
 static int check_length(const struct store *s, struct error *err)
 {
 	const size_t most = (size_t)sqlite3_vfs_find(NULL)->mxPathname - strlen("-journal");
@@ -322,7 +322,7 @@ int db_formats(struct store *s, sqlite3_stmt *q, int wire, int sum_wire,
 				&formats->sum_wire, err);
 }
 
-/* Reads the run's properties, which store_create has written. */
+/* Reads the properties of the run that store_create has written. */
 static int read_run(struct store *s, struct error *err)
 {
 	struct store_run *r = &s->run;
@@ -444,8 +444,8 @@ static void close_file(struct store *s)
 	s->db = NULL;
 }
 
-/* Removes the file of this name and SQLite's files beside it, which a failed or killed creation
- * left. The caller holds the lock. */
+/* Removes the file of this name and SQLite's files in the same folder, if a failed or killed
+ * creation has left them. The caller holds the lock. */
 static void remove_file(struct store *s, const char *name)
 {
 	static const char *const tails[] = { "", "-journal", "-wal", "-shm" };
@@ -467,7 +467,8 @@ static int make_file(struct store *s, const char *temporary, const struct store_
 	char *name = s->path;
 	int rc;
 
-	s->path = (char *)temporary; /* the path that error messages name until the rename */
+	/* Until the rename, error messages name the temporary path. */
+	s->path = (char *)temporary;
 	rc = open_file(s, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, err);
 	if (rc == 0)
 		rc = make_schema(s, run, err);
@@ -587,7 +588,7 @@ int store_resume(struct store **out, const char *folder, struct error *err)
 	return 0;
 }
 
-/* Returns a URI with the path, which tells SQLite that the file never changes. */
+/* Returns a URI for the path. The URI tells SQLite that the file never changes. */
 static char *immutable_uri(const char *path)
 {
 	static const char tail[] = "?immutable=1";

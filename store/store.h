@@ -60,12 +60,13 @@ struct store_run {
 	uint32_t batch, sequence;
 	uint32_t n_shards;  /* number of data shards */
 	uint32_t per_shard; /* number of microbatches of a shard in an iteration */
-	/* Number of threads that an agent computes with; another number gives other rounding. */
+	/* Number of threads with which an agent computes; another number of threads gives other
+	 * rounding. */
 	uint32_t threads;
 	/* Formats of transferred tensors when the run begins; kept under "wire" and "sum_wire". */
 	struct tensor_formats formats;
 	size_t n_corpus;           /* number of paths; 0: the default corpus */
-	const char *const *corpus; /* (n_corpus) paths */
+	const char *const *corpus; /* the n_corpus paths */
 	/* Where the first weights came from (model/files/origin.h); NULL: the program made them
 	 * from the seed. Kept under the key "origin". */
 	const char *origin;
@@ -76,7 +77,7 @@ struct store_run {
 
 struct store_plan {
 	uint64_t epoch;     /* unique number of the plan; later plans have higher numbers */
-	uint64_t iteration; /* the first iteration that runs by the plan */
+	uint64_t iteration; /* first iteration for which the plan is used */
 	const char *reason;
 	uint32_t path_length;
 	const char *plan;           /* skippipe.plan/1 JSON */
@@ -96,7 +97,7 @@ struct store_order {
 	uint16_t node;
 	uint8_t stage; /* stage that the node held during this iteration */
 	uint32_t n_counted;
-	/* (n_counted) gradients in the order in which the node added them; the order affects
+	/* The n_counted gradients in the order in which the node added them. This order affects
 	 * rounding. */
 	const struct store_counted *counted;
 	const char *device;                  /* device that the node reported; NULL: unknown */
@@ -107,7 +108,7 @@ struct store_order {
 struct store_reduction {
 	uint8_t stage;
 	uint32_t n_nodes;
-	const uint16_t *nodes; /* (n_nodes) nodes in ascending order */
+	const uint16_t *nodes; /* the n_nodes nodes in ascending order */
 };
 
 struct store_collisions {
@@ -119,8 +120,8 @@ struct store_collisions {
 
 struct store_repeats {
 	uint32_t rerun; /* number of microbatches that ran again */
-	/* Number of times, since the run began, that the data of an iteration was skipped because
-	 * its loss or gradient was not finite. */
+	/* Number of times in this run that the data of an iteration was skipped, because the loss
+	 * or the gradient was not finite. */
 	uint64_t skipped;
 };
 
@@ -132,9 +133,9 @@ struct store_commit {
 	 * and, if visits.n is not 0, divided by the stage's visits. AdamW then applies the result
 	 * as step number `iteration`. */
 	float scale, lr, beta1, beta2, eps, weight_decay;
-	/* A set of stages (base/stage_set.h). After the step, each stage outside the set takes the
-	 * weights and moments of a stage in the set, as stage_set_source says. 0: no stage takes
-	 * any. */
+	/* A set of stages (base/stage_set.h). After the step, each stage outside the set takes
+	 * the weights and moments of a stage in the set, as stage_set_source says. 0: no stage
+	 * takes weights. */
 	uint64_t stack_from;
 	struct stage_visits visits;
 	/* Formats of the iteration's transferred tensors; the formats affect rounding. */
@@ -150,18 +151,18 @@ struct store_commit {
 	struct store_repeats repeats;
 	int64_t wall_us;
 	size_t n_routes, n_orders, n_reductions;
-	/* (n_routes) For each microbatch, the route of the attempt that finished, without `since`.
-	 * In its shard, the microbatch's data is at position (iteration - 1 + repeats.skipped) *
-	 * per_shard + wave. */
+	/* For each of the n_routes microbatches, the route of the attempt that finished, without
+	 * the field `since`. In its shard, the microbatch's data is at position (iteration - 1 +
+	 * repeats.skipped) * per_shard + wave. */
 	const struct route *routes;
-	/* (n_orders) the gradients that each node added. */
+	/* For each of n_orders nodes, the gradients that the node added. */
 	const struct store_order *orders;
-	/* (n_reductions) nodes whose sums were added, for each stage */
+	/* For each of n_reductions stages, the nodes whose sums were added. */
 	const struct store_reduction *reductions;
 	void *owned; /* private to the store; NULL in a commit that is to be written */
 };
 
-/* The hash that a node reported of its stage's weights after an iteration. */
+/* A hash of a stage's weights after an iteration, as a node of the stage reported it. */
 struct store_hash {
 	uint64_t iteration;
 	uint64_t hash;
@@ -175,7 +176,8 @@ struct store_task {
 	uint16_t node;
 	char kind; /* 'F': forward pass, 'L': loss layer, 'B': backward pass, 'E': evaluation */
 	bool counted;
-	/* The microbatch whose task occupied the node while this task waited; -1: none. */
+	/* The microbatch whose task occupied the node while this task waited; -1: no
+	 * microbatch. */
 	int64_t waited_for;
 	int64_t arrived_us, start_us, end_us; /* times by the controller's clock */
 };
@@ -199,26 +201,26 @@ struct store_note {
 	const char *text;
 };
 
-/* A failure that an operator injected. The row is written again under the same id when the
- * failure ends. */
+/* A failure that an operator injected. When the failure ends, the row is written again under the
+ * same id. */
 struct store_fault {
 	uint32_t id;
 	uint64_t iteration;
 	const char *kind;
-	/* node: the affected node. peer: the other end of the affected link; -1: the failure
-	 * affects all links of the node, or no link */
+	/* node: the affected node. peer: the other end of the affected link. peer -1: the failure
+	 * affects all links of the node, or it does not affect links. */
 	int32_t node, peer;
 	double factor;
 	uint32_t ttl_ms;
 	int64_t started_wall_us;
-	int64_t ended_wall_us; /* when the failure ended; 0: the failure is still active */
+	int64_t ended_wall_us; /* time at which the failure ended; 0: the failure is active */
 };
 
 /* `who` of an act of --at. No console can have this name, because no name begins with '-'. */
 #define STORE_SCRIPT "--at"
 
-/* An operator's command. The row is written again under the same id when the command's outcome is
- * known. */
+/* An operator's command. When the outcome of the command is known, the row is written again under
+ * the same id. */
 struct store_command {
 	uint64_t id;
 	uint64_t iteration; /* first iteration on which the command has an effect */
@@ -232,9 +234,9 @@ struct store_command {
 	const char *text;
 	int32_t status; /* 0: done; 1: in progress; otherwise a negative errno */
 	const char *reply;
-	/* The command that undoes this one, in the controller's format; NULL: none. */
+	/* The command that would undo this command, in the controller's format; NULL: none. */
 	const char *undo;
-	uint64_t undone_by; /* id of the command that undid this one; 0: none */
+	uint64_t undone_by; /* id of the command that has undone this command; 0: none */
 };
 
 /* An event of the run, with its time on the controller's clock and on the wall clock. A replay
@@ -267,7 +269,8 @@ struct store_moment {
 	 * differs. */
 	uint64_t writer;
 	uint64_t iteration; /* the iteration that was under way */
-	/* Time of the event on the controller's clock, which store_task uses too. */
+	/* Time of the event on the controller's clock. The times of store_task are on this clock
+	 * too. */
 	int64_t at_us;
 	int64_t wall_us;
 	const char *kind;
@@ -295,7 +298,7 @@ struct store_shard {
 	int64_t wall_us;
 };
 
-/* A stage whose weights were restored because no live node held them. */
+/* A stage whose weights were restored, because no live node held these weights. */
 struct store_restore {
 	uint64_t iteration; /* the run continues after this iteration; later commits are deleted */
 	uint64_t last;      /* last committed iteration before the restore */
@@ -305,9 +308,9 @@ struct store_restore {
 	int64_t wall_us;
 	/* Number of averaged stages; 0: the weights come from a checkpoint. */
 	uint32_t n_from;
-	/* (n_from) the stages that were averaged, as they were after `iteration` */
+	/* the n_from stages that were averaged, as they were after `iteration` */
 	uint8_t from[2];
-	float weight[2]; /* (n_from) factor of each of these stages in the average */
+	float weight[2]; /* factor of each of the n_from stages in the average */
 };
 
 /* New stages for a run (store_recut). */
@@ -316,12 +319,12 @@ struct store_recut {
 	const char *model, *cluster;
 	uint32_t n_shards, per_shard;
 	size_t n_files;
-	/* (n_files) Files of the new stages' weights after the last commit. The rows of all former
-	 * checkpoints are deleted, because they hold the former stages. */
+	/* The n_files files with the weights of the new stages after the last commit. The rows of
+	 * all former checkpoints are deleted, because they hold the former stages. */
 	const struct store_shard *files;
 	size_t n_values;
-	/* (n_values) Values of the controller's own state to set, as by store_set. A NULL value
-	 * removes the key. */
+	/* n_values values of the controller's own state. They are set as store_set sets them. A
+	 * NULL value removes the key. */
 	const struct store_value {
 		const char *key, *value;
 	} *values;
@@ -329,15 +332,15 @@ struct store_recut {
 
 /* ---- opening ---- */
 
-/* Starts a new run: creates the file and the lock, and the folder if it is missing. The caller
- * closes *out with store_close. -EEXIST: the folder has a run already. */
+/* Starts a new run: creates the file and the lock. Creates the folder too if it is missing. The
+ * caller closes *out with store_close. -EEXIST: the folder has a run already. */
 int store_create(struct store **out, const char *folder, const struct store_run *run,
 		 struct error *err);
 /* Opens an existing run as its writer, after a controller's end or crash. -EBUSY: the run has a
  * writer; the message names the process. */
 int store_resume(struct store **out, const char *folder, struct error *err);
-/* Opens an existing run as a reader, beside a writer or on a read-only file system. Writes are
- * refused (-EROFS). */
+/* Opens an existing run as a reader. A writer may have the run open too, and the file system may
+ * be read-only. Writes are refused (-EROFS). */
 int store_open(struct store **out, const char *folder, struct error *err);
 void store_close(struct store *s); /* NULL is allowed */
 /* Returns true if a process has the run in this folder open as its writer. */
@@ -348,8 +351,8 @@ bool store_has_writer(const char *folder);
  * other functions keep their rows in memory, up to 64 MiB, and the first write after the unlocking
  * writes them. */
 bool store_is_locked(const struct store *s);
-/* Writes the rows in memory (store_is_locked). Returns 0 if none is left, or -EBUSY if the file is
- * still locked. */
+/* Writes the rows in memory (store_is_locked). Returns 0 if no row is left in memory. -EBUSY: the
+ * file is still locked. */
 int store_unlocked(struct store *s, struct error *err);
 
 /* Reserves STORE_RESERVE bytes of the disk in the file RUN-DIR/run.reserve. When the disk is full,
@@ -380,13 +383,13 @@ int store_stages(struct store *s, const char *model, uint32_t batch, uint32_t n_
 /* Records a plan that takes effect. Durable. */
 int store_plan(struct store *s, const struct store_plan *plan, struct error *err);
 /* Commits an iteration. Durable. -EEXIST: the iteration is committed already; -EINVAL: the
- * iteration does not follow the last committed one. */
+ * iteration does not follow the newest committed iteration. */
 int store_commit(struct store *s, const struct store_commit *commit, struct error *err);
 /* Deletes details of iterations up to `upto`: tasks, and events of the kinds phase, commit, gpu
  * and device. Every STORE_THINNED-th iteration keeps its details. One call handles only a few
  * iterations, so that no call takes long. Rows that verify needs are kept. */
 int store_thin(struct store *s, uint64_t upto, struct error *err);
-/* Records hashes of weights. If a node announces a second hash for an iteration, the first one
+/* Records hashes of weights. If a node announces a second hash for an iteration, the first hash
  * stays. */
 int store_hashes(struct store *s, const struct store_hash *hashes, size_t n, struct error *err);
 /* Deletes a node's hash of an iteration and stage, if there is one. */
@@ -396,20 +399,21 @@ int store_tasks(struct store *s, const struct store_task *tasks, size_t n, struc
 int store_validation(struct store *s, const struct store_validation *v, struct error *err);
 /* Adds an entry to the journal. */
 int store_note(struct store *s, const struct store_note *note, struct error *err);
-/* Records an injected failure, at its beginning and at its end. */
+/* Records an injected failure. Call it when the failure begins, and again when it ends. */
 int store_fault(struct store *s, const struct store_fault *fault, struct error *err);
-/* Records an operator's command, when it is given and when its outcome is known. */
+/* Records an operator's command. Call it when the command is given, and again when its outcome is
+ * known. */
 int store_command(struct store *s, const struct store_command *command, struct error *err);
 /* Records an event of the run. */
 int store_moment(struct store *s, const struct store_moment *moment, struct error *err);
 /* Records a stage's file of a checkpoint. */
 int store_shard(struct store *s, const struct store_shard *k, struct error *err);
-/* Records n >= 1 stages that were restored together to the same iteration, and deletes the rows of
- * later iterations, in one durable transaction. The next commit is iteration + 1. */
+/* Records n >= 1 stages that were restored together to the same iteration, and deletes the rows
+ * of later iterations, in one durable transaction. The next commit is that of iteration + 1. */
 int store_restore(struct store *s, const struct store_restore *rows, size_t n,
 		  struct error *err);
-/* Divides the model of the run into other stages after its last commit, in one durable
- * transaction. */
+/* Divides the model of the run into other stages, in one durable transaction. The new stages hold
+ * from the last commit on. */
 int store_recut(struct store *s, const struct store_recut *r, struct error *err);
 /* Sets a value of the controller's own state by key; NULL removes it. Durable if the file is not
  * locked: agents act on what the controller announces, and the next controller must know it. */
@@ -432,7 +436,8 @@ int store_read_commit(struct store *s, uint64_t iteration, struct store_commit *
 /* Frees the arrays of a commit and zeroes it. A zeroed commit is allowed. */
 void store_commit_clear(struct store_commit *c);
 
-/* Visits the commits of iterations `from` to `to`, without their routes, orders and reductions. */
+/* Visits the commits of the iterations `from` to `to`. The visited commits lack their routes,
+ * orders and reductions. */
 int store_each_commit(struct store *s, uint64_t from, uint64_t to,
 		      int (*visit)(void *context, const struct store_commit *c), void *context,
 		      struct error *err);
@@ -445,7 +450,8 @@ int store_each_device(struct store *s,
 int store_each_plan(struct store *s, uint64_t from,
 		    int (*visit)(void *context, const struct store_plan *p), void *context,
 		    struct error *err);
-/* Visits the hashes of an iteration by stage, then by node. */
+/* Visits the hashes of an iteration in ascending order of stage. Visits the hashes of one stage
+ * in ascending order of node. */
 int store_each_hash(struct store *s, uint64_t iteration,
 		    int (*visit)(void *context, const struct store_hash *h), void *context,
 		    struct error *err);
@@ -461,14 +467,15 @@ int store_each_note(struct store *s, int (*visit)(void *context, const struct st
 		    void *context, struct error *err);
 /* Sets *id to the highest id of the journal; 0: the journal is empty. */
 int store_last_note(struct store *s, uint64_t *id, struct error *err);
-/* Visits the injected failures by id. */
+/* Visits the injected failures in ascending order of id. */
 int store_each_fault(struct store *s, int (*visit)(void *context, const struct store_fault *f),
 		     void *context, struct error *err);
 /* Visits the events whose id is above `after`, in the order in which they were written. */
 int store_each_moment(struct store *s, uint64_t after,
 		      int (*visit)(void *context, const struct store_moment *m), void *context,
 		      struct error *err);
-/* Visits the files of checkpoints, newest iteration first, then by stage. */
+/* Visits the files of checkpoints, the newest iteration first. Visits the files of one iteration
+ * in ascending order of stage. */
 int store_each_shard(struct store *s, int (*visit)(void *context, const struct store_shard *k),
 		     void *context, struct error *err);
 /* Visits the restored stages in the order in which they were written. */

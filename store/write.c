@@ -246,9 +246,10 @@ static int print_part(const struct store *s, enum db_part part, const struct sto
 	return error_set(err, -ENOMEM, "%s: out of memory", s->path);
 }
 
-/* Writes the parts of a commit that differ from the previous commit. For an equal part, the row of
- * the table `alike` names the earlier iteration that wrote it. Sets now[part] to the rows that were
- * written last; the caller uses `now` once the commit is durable, and frees its texts. */
+/* Writes the parts of a commit that differ from the previous commit. For an equal part, the row
+ * of the table `alike` names the earlier iteration that wrote it. Sets now[part] to the rows that
+ * were written last for the part. When the commit is durable, the caller uses `now`. The caller
+ * also frees the texts in `now`. */
 static int put_parts(struct store *s, const struct store_commit *c, struct db_written *now,
 		     struct error *err)
 {
@@ -411,7 +412,8 @@ int store_tasks(struct store *s, const struct store_task *tasks, size_t n, struc
 	return rc;
 }
 
-/* Reads up to which iteration store_thin has deleted details, in earlier processes too. */
+/* Reads the iteration up to which store_thin has deleted details. An earlier process may have
+ * deleted them. */
 static int read_thinned(struct store *s, struct error *err)
 {
 	char *text = NULL;

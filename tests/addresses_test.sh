@@ -1,9 +1,9 @@
 #!/bin/bash
 # Names and addresses that change. The first address of the controller's name is dead. Then one agent's machine gets
-# another address, and later the controller's machine does; all processes live on and the names stay. The processes must
-# find each other again. Meanwhile a cloned machine, which has another agent's key, must disturb nobody. An agent that
-# is killed and started again gets its node back. If an agent announces 127.0.0.1, which every machine takes for itself,
-# the journal names the agent.
+# another address, and later the controller's machine does; all processes keep running and the names stay the same. The
+# processes must find each other again. Meanwhile a cloned machine, which has another agent's key, must disturb nobody.
+# An agent that is killed and started again gets its node back. If an agent announces 127.0.0.1, which every machine
+# takes for itself, the journal names the agent.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/switch.sh
 need skippipe-verify unshare

@@ -1,9 +1,9 @@
 #!/bin/bash
 # Keys change during a run whose agents are started by hand. An agent whose key is expelled leaves within a second and
-# cannot return. Another agent gets its node with a new key (rotation). The journal reports a stranger. If the list of
-# admitted keys is missing for a while (three seconds; a minute with --long), the controller keeps the list that it read
-# last: no node leaves, and commits continue. Secrets are only in files of mode 0600. The run ends at the right
-# iteration.
+# cannot return. Another agent with a new key gets the node of the expelled agent (rotation). The journal reports a
+# stranger. If the list of admitted keys is missing for a while (three seconds; a minute with --long), the controller
+# keeps the list that it read last: no node leaves, and commits continue. Secrets are only in files of mode 0600. The
+# run ends at the right iteration.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe

@@ -168,7 +168,7 @@ before=$(cat "$dir/model"/* | sha256sum)
 [ "$(cat "$dir/tokenizer_config.json")" = '{}' ] || die "a tokenizer is changed through a link to it"
 "$sk" eval "$dir/links" --batches 1 >/dev/null || die "no checkpoint in place of the links"
 
-# ---- an output that is also an input, under the same name or another one
+# ---- an output that is also an input, under the same name or another name
 "$sk" tokenize --out "$dir/own.bin" --corpus "$0" >/dev/null && cp "$0" "$dir/own.txt" || die "tokenize"
 ln -s own.txt "$dir/link.txt"
 ln "$dir/own.bin" "$dir/hard.bin"

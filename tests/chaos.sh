@@ -126,8 +126,9 @@ check_verify "$run" 20
 check_gone "$run"
 # Computes the duration that the faults justify. Lost capacity is the repeated work, the absent nodes, and three
 # quarters of each slowed node. The predictions of the plans contain the effect on the pipeline: if one of three nodes
-# of a stage is lost, each of the others has half as much work again. An iteration in which a node died counts with the
-# prediction of the plan without this node, if that is longer. The time of the sums is taken from the first iteration.
+# of a stage is lost, each of the two others has 1.5 times its former work. If the plan without a dead node predicts a
+# longer time, the iteration in which the node died counts with this prediction. The time of the sums is taken from the
+# first iteration.
 [ "$pace" = emulated ] && grep '"event":"iteration"\|"kind":"slow-node"' "$events" | awk -v calm="$calm_s" -v storm="$storm_s" '
 	function value(key) { match($0, "\"" key "\":[0-9.]+"); return substr($0, RSTART + length(key) + 3, RLENGTH - length(key) - 3) }
 	{ at = value("at_s"); if (at < before) delete slow; before = at } # time starts again with a new controller

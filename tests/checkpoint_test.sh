@@ -1,8 +1,8 @@
 #!/bin/bash
-# The whole demo is killed with -9. A controller and new agents resume the run from the last checkpoint or, if it is
-# damaged, from the checkpoint before it. In a third run a stage is lost together with its standby copy, and no
-# checkpoint can be read. The other agents keep their current state, the controller makes the lost stage from the
-# average of its neighbours, and the journal reports this. verify recomputes all three runs.
+# The whole demo is killed with -9. A controller and new agents resume the run from the newest checkpoint. If this
+# checkpoint is damaged, they use the checkpoint before it. In a third run a stage is lost together with its standby
+# copy, and no checkpoint can be read. The other agents keep their current state, the controller makes the lost
+# stage from the average of its neighbours, and the journal reports this. verify recomputes all three runs.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe
@@ -73,8 +73,8 @@ started=()
 grep -q "the checkpoint of it3 is unusable" "$log" || die "no file was missed"
 grep -q "S2 is lost: no copy, no checkpoint" "$log" || die "no report of the loss"
 check_verify "$run" 4
-# n$keeper, which held the copy of S2, was killed too. Its own stage is lost as well if n$keeper was the only replica
-# and n$node held the copy of that stage.
+# n$keeper, which held the copy of S2, was killed too. If n$keeper was the only replica of its own stage, and n$node
+# held the copy of that stage, that stage is lost as well.
 lost=$(grep -c "is lost: no copy, no checkpoint" "$log")
 [ "$(field averaged <"$dir/verify.json")" = "$lost" ] || die "not as many stages were made of their neighbours as were lost: $lost"
 [ "$(field committed <"$dir/verify.json")" = 14 ] || die "$(field committed <"$dir/verify.json") commits"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# A model that has learnt a text finds the text's continuations among others (eval --choices). A context that is too
-# long loses its beginning. The seed alone determines random stages. Errors name file and line.
+# A model that has learnt a text finds the text's continuations among other continuations (eval --choices). A
+# context that is too long loses its beginning. The seed alone determines random stages. Errors name file and line.
 . "$(dirname "$0")/lib.sh"
 need skippipe-model
 model=$bin/skippipe-model

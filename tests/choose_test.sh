@@ -1,8 +1,8 @@
 #!/bin/bash
 # A controller without --stages measures six agents, two of which compute without vector instructions. The controller
 # chooses the number of stages, their layers and their nodes, and the journal says why. The script prints the measured
-# beside the predicted time of an iteration, but does not test it. If the agents cannot hold the model, the run ends
-# with a message about what is missing.
+# and the predicted time of an iteration, but does not compare the two. If the agents cannot hold the model, the run
+# ends with a message about what is missing.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify sqlite3
 sk=$bin/skippipe

@@ -1,7 +1,7 @@
 #!/bin/bash
 # The operator's commands, given by keys, on a live run. Each command is previewed, done and shown, and then undone if
-# possible. A what-if changes nothing. A second console cannot give commands while the first one has the lease, and a
-# console with a watcher's key never can.
+# possible. A what-if changes nothing. A second console cannot give commands while the first console has the lease,
+# and a console with a watcher's key never can.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-console
 terminal acts
@@ -16,9 +16,10 @@ tm -f /dev/null new-session -d -s one -x 160 -y 48 \
 	skip "tmux cannot start here"
 see 40 'LIVE .*nodes 8/8'
 see 40 'it[0-9]+ predicted'
-see 20 'now [1-9][0-9]\.[0-9] of [0-9.]+s' # in plan seconds, like the other times
+see 20 'now [1-9][0-9]\.[0-9] of [0-9.]+s' # the console shows plan seconds, as for the other times
 
-# Before the operator orders other stages, the console shows a preview of them.
+# Before the operator gives the command for other stages, the console shows a preview of these
+# stages.
 type ':cut 2,4,4,2'
 see 20 'layers 3,3,3,3 -> 2,4,4,2'
 see 2 'iteration +[0-9.]+ -> [0-9.]+ s'
@@ -173,7 +174,7 @@ see 20 'the rate stays, and the run continues'
 keys P
 see 20 ' LIVE '
 
-# A second console can watch, but cannot give commands while the first one has the lease.
+# A second console can watch, but cannot give commands while the first console has the lease.
 touch "$dir/other.out"
 controller=$(sed -n 's/.*--connect \([^ ]*\) .*/\1/p' <(pgrep -a -f "skippipe-console --connect" | grep "$run" | head -n 1))
 key=$(sed -n 's/.*--controller-key \([^ ]*\) .*/\1/p' <(pgrep -a -f "skippipe-console --connect" | grep "$run" | head -n 1))

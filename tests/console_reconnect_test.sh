@@ -59,7 +59,7 @@ kill -CONT $server
 see 20 ' REPLAY '
 screen | grep -q 'gaps' && die "a fresh snapshot was counted as a gap"
 
-# After a console was killed, another one can attach.
+# After a console was killed, another console can attach.
 kill -KILL "$(pgrep -f "skippipe-console --connect ipc://$dir/at" | tail -n 1)"
 see 5 'status=137'
 kill -0 $server || die "the controller died with its console"

@@ -1,7 +1,7 @@
 #!/bin/bash
 # A small version of tests/convergence.sh. A model that was trained with a third of its stages skipped, or by a recipe,
-# must learn almost as well as one trained without skipping. It must also lose less when the evaluation skips stages.
-# The training is short, so the limits are coarse.
+# must learn almost as well as a model that was trained without skipping. It must also lose less when the evaluation
+# skips stages. The training is short, so the limits are coarse.
 set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)

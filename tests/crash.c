@@ -115,7 +115,7 @@ struct undo {
 	char kept[PATH_MAX];
 	off_t at, size; /* for UNDO_WRITE: offset of the write, and former size of the file */
 	ssize_t n;
-	char *bytes; /* (n) former bytes */
+	char *bytes; /* the n former bytes */
 };
 
 static struct undo *newest;
@@ -156,8 +156,8 @@ static struct undo *remember(enum undo_kind kind, const char *path)
 	return newest = u;
 }
 
-/* Records n bytes that the caller will overwrite or cut off. Opens no file descriptor: closing one
- * would release SQLite's locks on the file. */
+/* Records n bytes that the caller will overwrite or cut off. Opens no file descriptor, because
+ * closing it would release SQLite's locks on the file. */
 static void remember_bytes(int fd, const char *path, off_t at, size_t n)
 {
 	struct undo *u = remember(UNDO_WRITE, path);
@@ -225,7 +225,7 @@ static void undo(const struct undo *u)
 		syscall(SYS_renameat, AT_FDCWD, u->kept, AT_FDCWD, u->path);
 }
 
-/* Gives the recorded changes of a renamed file its new name. */
+/* Writes the new name of a renamed file into the recorded changes of this file. */
 static void renamed(const char *from, const char *to)
 {
 	char old[PATH_MAX];

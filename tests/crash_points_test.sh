@@ -113,7 +113,7 @@ echo "keys: $died of $tried killed"
 rest=(--microbatches 2 --validate-every 0 --iterations 3 --checkpoint-every 1 --out "$work/checkpoint")
 train() { crash_at "$1" skippipe-model "$sk" train --preset tiny --seed 3 "${rest[@]}"; } # train K
 manifest() { sed -n "s/.*\"$1\": *\"*\([0-9a-f]*\).*/\1/p" "$work/checkpoint/manifest.json"; }
-hashes() { manifest hash | grep -xE "[0-9a-f]{16}"; } # without the hash function's name, which has the same key
+hashes() { manifest hash | grep -xE "[0-9a-f]{16}"; } # leaves out the hash function's name, which has the same key
 rm -rf "$work"; mkdir "$work"
 train 0 || die "train"
 want=$(hashes)
@@ -132,7 +132,7 @@ for k in $(pick); do
 	[ "$(hashes)" = "$want" ] || die "train went on to other bits after step $k"
 done
 
-# Another model's checkpoint of the same iteration replaces the first one.
+# Another model's checkpoint of the same iteration replaces the first checkpoint.
 another=("$sk" train --preset tiny --seed 4 "${rest[@]}" --checkpoint-every 3 --force)
 rm -rf "$dir/old"; cp -r "$work/checkpoint" "$dir/old"
 crash_at 0 skippipe-model "${another[@]}" || die "train --force"

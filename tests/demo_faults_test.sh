@@ -1,8 +1,8 @@
 #!/bin/bash
-# Faults in a demo. One agent is killed with -9 around iteration 4, and one is marked failed at 11. One agent sends NaN
-# at 14 and one sends 1e30 at 17; the controller excludes both. One agent is cut off from the others at 7 and is
-# excluded too. 22 iterations are committed, each microbatch counts once, and the weights equal those that one process
-# computes.
+# Faults in a demo. One agent is killed with -9 around iteration 4, and another agent is marked failed at iteration 11.
+# One agent sends NaN at iteration 14 and another agent sends 1e30 at iteration 17; the controller excludes both. One
+# agent is cut off from the other agents at iteration 7 and is excluded too. The run commits 22 iterations, each
+# microbatch counts once, and the weights equal those that one process computes.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run

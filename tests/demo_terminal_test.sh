@@ -29,7 +29,7 @@ for end in key signal kill-console; do
 		see 10 'it +[0-9]+ .*nodes 8/8'
 		[ "$(tm display-message -p '#{alternate_on}')" = 1 ] || die "fg does not bring the screen back"
 	done
-	# A program that stops the demo alone stops the console with it.
+	# If another program stops the process of the demo, the console stops too.
 	kill -TSTP "$demo"
 	see 10 '^ready>$'
 	[ "$(tm display-message -p '#{alternate_on}')" = 0 ] || die "the shell has no screen after SIGTSTP"

@@ -10,8 +10,9 @@
 # question.
 #
 # The script prints two shares of right answers with their 95% intervals. "loss" takes the choice with the lowest loss
-# after the context; this depends more on how common a text is than on the context. "gain" takes the choice whose loss
-# the context lowers most (acc_mutual_info in lm_eval). The loss without the context is measured after an "x" instead.
+# after the context; this depends more on how common a text is than on the context. "gain" subtracts the loss after
+# the context from the loss without the context, and takes the choice with the largest difference (acc_mutual_info in
+# lm_eval). For the loss without the context, an "x" replaces the context.
 #
 # By default the texts are Debian's fortunes, of which every fifth is held out. The variables SEEDS ("1"), RUNS ("full
 # speed robust"), ITERATIONS (1200) and TRAIN change the training.

@@ -1,8 +1,8 @@
 #!/bin/bash
 # `finish` ends a run of no fixed length: the learning rate falls over the next iterations, then the run saves its model
 # and ends. In a second run the controller is killed with -9 while the learning rate falls. Both runs must give the same
-# bits. Therefore an iteration has one microbatch and each stage has one node. With more of them, the order in which
-# gradients are added, and hence the rounding, could differ between the two runs.
+# bits. Therefore an iteration has one microbatch and each stage has one node. With more microbatches or nodes, the
+# order in which gradients are added, and hence the rounding, could differ between the two runs.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 

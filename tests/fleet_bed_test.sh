@@ -3,9 +3,10 @@
 #
 #   plain   an ordinary machine
 #   fire    a firewall drops everything except ssh and answers to the machine's own connections
-#   mapped  a container; its provider maps random outside ports to it, and its first process has them in its environment
-#   left    behind one outside address together with right. The router forwards port 7701 to left, but does not lead
-#           connections from inside back inside
+#   mapped  a container; its provider maps random outside ports to it. The environment of the container's first process
+#           names these ports
+#   left    behind one outside address together with right. The router forwards port 7701 to left, but not for
+#           connections that come from behind the router
 #   right   the router forwards another port, which the file of hosts gives as `advertise`
 #   old     a Debian 11 system, with its libraries, sshd and systemd. A demo of the bundle runs there first
 #
@@ -170,7 +171,8 @@ echo "$victim was killed in it$((next - 1)): fire computes $(computes "$spare" $
 # ---- an agent drains at SIGTERM
 begun=$(($(wc -l <"$log") + 1))
 since() { tail -n "+$begun" "$log"; }
-leaver=$(of_stage $((5 - $(stage_of fire))) | head -n 1) # a node of the other stage that has two nodes
+# Stages 2 and 3 have two nodes each. The script takes a node of the stage in which fire is not.
+leaver=$(of_stage $((5 - $(stage_of fire))) | head -n 1)
 on_machine "$leaver" kill -TERM "$(agent_pid_of "$leaver")" || die "the agent of $leaver is not there"
 until_state "$leaver" left 60
 more 3

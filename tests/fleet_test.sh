@@ -110,7 +110,7 @@ grep '^m1 .*FAILED' "$dir/many.err" && die "a log of more than 1 MiB cannot be p
 before=$(fleet_iterations)
 pid=$(sed 's/ .*//' "$dir"/home/m2/.skippipe/fleet/*/agent-m2/pid)
 on_machine m2 kill -KILL "$pid" || die "the agent of m2 is not killed"
-rm -r "$dir/home/m2/run" # its key was there, so the next agent of m2 makes another
+rm -r "$dir/home/m2/run" # the agent's key was in this folder, so the next agent of m2 makes a new key
 fleet again 1 "${up[@]}"
 [ "$(grep -c ' joined as n' "$dir/again.out")" = 4 ] || { cat "$dir/again.out"; die "not four have joined again"; }
 [ "$(grep -c 'its agent runs$' "$dir/again.out")" -ge 4 ] || die "up has started agents that ran"
@@ -210,7 +210,8 @@ grep -q '^m4  *nothing runs' "$dir/rest.out" || { cat "$dir/rest.out"; die "m4 w
 
 # ---- what is refused
 expect 1 'nothere: No such file' "${as_hub[@]}" "$bin/skippipe" fleet status nothere
-# On m2, systemd ends the processes of all users but one when they log out.
+# When a user logs out of m2, systemd ends the processes of this user. Only the user `nobody` is
+# exempt.
 printf '#!/bin/sh\nprintf "b true\\nas 1 \\"nobody\\"\\n"\n' >"$dir/stuck/busctl"
 chmod +x "$dir/stuck/busctl"
 printf 'm1\nroot@%s:2222 name=m2\n' "${bed_address[1]}" >"$dir/home/hub/one.txt"

@@ -25,7 +25,8 @@ rm "$dir"/ours/checkpoints/00000000/stage-*
 "$sk" verify "$dir/ours" --to 1 >/dev/null || die "verify does not read the folder again"
 "$sk" train --from "$dir/start" --corpus "$dir/text" --iterations 4 --microbatches 1 --out "$dir/later" >/dev/null ||
 	die "train --from"
-# The position counts microbatches. Six microbatches of four sequences are 12 of two sequences, or 24 of one.
+# The position counts microbatches. Six microbatches of four sequences are 12 microbatches of two sequences,
+# or 24 microbatches of one sequence.
 grep -q '"position": 12,' "$dir/ours/checkpoints/00000000/manifest.json" || die "the run reads from another position"
 "$sk" train --from "$dir/start" --corpus "$dir/text" --iterations 4 --microbatches 1 --set batch=1 --out "$dir/smaller" \
 	>/dev/null && grep -q '"position": 25,' "$dir/smaller/manifest.json" || die "train reads from another position"

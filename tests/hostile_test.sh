@@ -1,7 +1,8 @@
 #!/bin/bash
-# An attacker uses an admitted agent (tests/hostile/) beside six honest ones; each mode of attack has a run of its own.
-# The agent first works, so that it becomes a node of the run, and then attacks. Commits continue, no honest agent is
-# excluded or barred, memory and files do not grow with the attacker's messages, and the journal names the attacker.
+# An attacker uses an admitted agent (tests/hostile/) in a run with six honest agents; each mode of attack has a run of
+# its own. The agent first works, so that it becomes a node of the run, and then attacks. Commits continue, no honest
+# agent is excluded or barred, memory and files do not grow with the attacker's messages, and the journal names the
+# attacker.
 #
 #     tests/hostile_test.sh [--long] [MODE...]
 #
@@ -33,7 +34,8 @@ done
 begin() { # begin MODE
 	local i address format=q6
 	at=$dir/$1 agents=()
-	[ "$1" != numbers ] || format=fp32 # a sum in fp32 is checked at once, an encoded one when its slice is complete
+	# A sum in fp32 is checked at once, an encoded sum only when its slice is complete.
+	[ "$1" != numbers ] || format=fp32
 	mkdir "$at"
 	cp "$dir/admitted" "$at/admitted"
 	"$bin/skippipe" controller --run-dir "$at/run" --key "$dir/controller.key" --admitted "$at/admitted" \
@@ -73,7 +75,7 @@ resident() { local pid; for pid in $controller "${agents[@]}"; do resident_kb "$
 attack() { # attack MODE: runs the mode's attack, and checks the run
 	local mode=$1 before n0 n1 n2 f0 f1 f2 grown i why
 	begin "$mode"
-	wait_for "$at/events" 6 $controller 120 # after the first validation
+	wait_for "$at/events" 6 $controller 120 # waits until the first validation is over
 	n0=$(committed) f0=$(files_bytes)
 	sleep $calm
 	wait_for "$at/events" $((n0 + 5)) $controller 120

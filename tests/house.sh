@@ -164,7 +164,7 @@ for folder in $folders; do
 	' $(find "$folder" -name '*.c' -not -path '*/tests/*' -not -path '*/check/*' | sort)
 done
 
-# Counts the files of a folder; x.c and x.h count as one.
+# Counts the files of a folder; x.c and x.h count as one file.
 for folder in $(find $folders -type d -not -path '*/tests*' | sort); do
 	n=$(find "$folder" -maxdepth 1 -name '*.[ch]' | sed 's|\.[ch]$||' | sort -u | wc -l)
 	[ "$n" -le 16 ] || echo "$folder: $n files side by side (at most 16)"

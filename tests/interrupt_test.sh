@@ -67,8 +67,8 @@ end_model() { # end_model NAME STATUS: waits for the end, and checks the exit st
 endless=(train --iterations 1000000 --batches 1)
 
 # `timeout` and terminals signal a process and then its group, so the process gets the signal twice. The second signal
-# must not lose the checkpoint. The test sends it only after the first one has arrived, because the kernel merges equal
-# pending signals.
+# must not lose the checkpoint. The test sends it only after the first signal has arrived, because the kernel merges
+# equal pending signals.
 pending() { # pending PID: succeeds while a signal is pending
 	local key value=
 	while read -r key value; do [ "$key" = ShdPnd: ] && break; done <"/proc/$1/status"
@@ -82,7 +82,7 @@ end_model twice 130
 [ -s "$dir/twice/manifest.json" ] || die "a repeated signal lost the checkpoint"
 
 # If an iteration takes too long after the first signal, a later signal ends it. The first signal must come during an
-# iteration. If it comes earlier, the training ends in order, and the test is repeated.
+# iteration. If it comes earlier, the training ends normally, and the test is repeated.
 for _ in 1 2 3 4 5; do
 	begin_model late "${endless[@]}" --microbatches 1000000 --out "$dir/late"
 	sleep 0.3

@@ -2,7 +2,7 @@
 # Machines with IPv6 addresses only. Agents reach the controller by an address and by a name. They reach one another by
 # an advertised address, an advertised name, and the address at which an agent listens. One agent and the console use
 # link-local addresses, with the names of their own interfaces. One agent uses IPv4 to reach the controller, which
-# listens at [::]. Then a machine gets another address, and the others find it by its name.
+# listens at [::]. Then a machine gets another address, and the other machines find it by its name.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/switch.sh
 need skippipe-verify unshare
@@ -53,7 +53,7 @@ agent 0 --join tcp://boss:7700 --listen "tcp://[::]:7710" --advertise "tcp://[$(
 ip -n "$(namespace controller)" addr add 10.78.0.1/24 dev switch
 ip -n "$(namespace 1)" addr add "$(address 1)/24" dev eth0
 agent 1 --join tcp://10.78.0.1:7700 --listen "tcp://[$(six 1)]:7710"
-agent 2 --join tcp://boss:7700 --advertise tcp://m2:7701 # listens at the default address
+agent 2 --join tcp://boss:7700 --advertise tcp://m2:7701 # this agent listens at the default address
 agent 3 --join "tcp://[$boss_local%eth0]:7700" --listen "tcp://[$(link_local 3 eth0)%eth0]:7710"
 machines_progress 3
 for i in 0 1 2 3; do machines_is $i live || die "agent $i does not take part"; done

@@ -13,7 +13,7 @@ passes() { in_machine "$1" iptables -t raw -F PREROUTING; }
 stage_of() { grep "\"event\":\"node\",\"node\":$1," "$dir/events" | tail -n 1 | field stage; }
 notes() { sqlite3 "$dir/run/run.db" 'select text from note'; }
 goes_on() { machines_progress "$1" 120; }
-names_the_cause() { # this takes some seconds after the cut, because the cause is found by a new connection
+names_the_cause() { # a new connection finds the cause, so this takes some seconds after the cut
 	local end=$((SECONDS + 60))
 	until notes | grep -q "small messages pass, large ones do not: MTU?"; do
 		[ $SECONDS -lt $end ] || die "the journal does not name the cause"

@@ -9,7 +9,7 @@
 #
 # Prints for each folder with subfolders: includes and calls against the order, circles of subfolders, and the functions
 # that receive a struct of the folder's `whole_` line. Through such a struct, a function reaches the folder's whole
-# state, so no more functions than `most_whole_` says may receive one.
+# state, so at most as many functions as `most_whole_` says may receive such a struct.
 set -eu
 cd "$(dirname "$0")/.."
 found=$(mktemp)

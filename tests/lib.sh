@@ -5,7 +5,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 bin=${SKIPPIPE_BUILD:-$PWD/build}/bin
 dir=$(mktemp -d "${TMPDIR:-/tmp}/skippipe-test-XXXXXX")
 started=()  # processes to end with the script
-undo=()     # commands to run at the end, the last one first
+undo=()     # commands to run at the end, in reverse order
 
 finish() {
 	local status=$? i
@@ -16,7 +16,8 @@ finish() {
 		kill -KILL "$i" 2>/dev/null
 	done
 	for ((i = ${#undo[@]} - 1; i >= 0; i--)); do eval "${undo[i]}"; done >/dev/null 2>&1
-	[ -n "${SKIPPIPE_KEEP:-}" ] && mkdir -p "$SKIPPIPE_KEEP" && cp -r "$dir" "$SKIPPIPE_KEEP" # for inspection
+	# Keeps the files for inspection.
+	[ -n "${SKIPPIPE_KEEP:-}" ] && mkdir -p "$SKIPPIPE_KEEP" && cp -r "$dir" "$SKIPPIPE_KEEP"
 	rm -rf "$dir"
 	exit "$status"
 }
@@ -56,7 +57,7 @@ expect() {
 }
 
 # terminal NAME: starts a terminal for a console, in a tmux server of its own. tm runs a command of tmux. screen prints
-# the pane ($pane, or the current one). see SECONDS REGEX waits until the screen shows the text.
+# the pane ($pane, or the current pane). see SECONDS REGEX waits until the screen shows the text.
 terminal() {
 	need tmux
 	socket=skippipe-$1-$$

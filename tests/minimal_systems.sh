@@ -2,7 +2,7 @@
 # Tests the first use on a fresh machine: tests/minimal_systems.sh [SUITE...] (default: Debian 13 and
 # Debian 12). All systems are tested at the same time.
 #
-# Each system is made from nothing and gets only git and make. The script clones the last commit there. `make demo`
+# Each system is made from nothing and gets only git and make. The script clones the newest commit there. `make demo`
 # installs the missing packages and runs five iterations, and verify recomputes them bit for bit. This proves that `make
 # deps` names every package, and that the source compiles with each system's libraries.
 #
@@ -18,7 +18,7 @@
 [ $# -gt 0 ] || set -- trixie bookworm
 iterations=5
 
-take_commit() { # take_commit ROOT: clones the last commit into a system
+take_commit() { # take_commit ROOT: clones the newest commit into a system
 	git clone -q --bare --depth 1 "file://$PWD" "$1/skippipe.git" || die "the commit cannot be cloned"
 }
 

@@ -94,8 +94,9 @@ how sim "$(grep -E -- " -o ($sim|build/tests/sim/only_agent.o) |^objcopy .* buil
 for test in $tests; do how "$test" "$(grep -- " -o $test " commands | sed 's/ -o / -Wl,-S -o /')"; done
 echo "$programs" | while read -r folder program; do how "program:$folder" "$(grep -- " -o $program " commands)"; done
 
-# alone JOB CPU-SECONDS SECONDS COMMAND...: runs a test in its own namespaces. All its processes end with it, and its
-# files are deleted, except those in the folder of the job. Status 152: too much CPU time, 124: too much time.
+# alone JOB CPU-SECONDS SECONDS COMMAND...: runs a test in its own namespaces. When the test ends, all its processes
+# end and its files are deleted, except the files in the folder of the job. Status 152: too much CPU time, 124: too
+# much time.
 alone() {
 	local job=$1 computes=$2 most=$3 pid rc private=(env TMPDIR="$1/tmp")
 	shift 3

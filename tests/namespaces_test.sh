@@ -1,7 +1,7 @@
 #!/bin/bash
-# Several machines on one: the controller is in one network namespace, agents are in two, and a console is in a fourth.
-# veth pairs with their own addresses join them. All programs are started by hand as on real machines, and keys are
-# admitted with `skippipe admit`. During the run, links are cut and restored.
+# Several machines on one: the controller is in one network namespace, agents are in two other namespaces, and a
+# console is in a fourth namespace. veth pairs with their own addresses join them. All programs are started by hand as
+# on real machines, and keys are admitted with `skippipe admit`. During the run, links are cut and restored.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify ip
 sk=$bin/skippipe

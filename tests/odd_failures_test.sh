@@ -52,7 +52,7 @@ kill -INT $demo
 wait $demo
 grep -q 'ended: signal' "$dir/limited/log/demo.log" && die "a limit of file sizes kills a program"
 
-# ---- the reader of the events pauses, as `less` does: the run continues and ends in order
+# ---- the reader of the events pauses, as `less` does: the run continues and ends normally
 mkfifo "$dir/paused" && exec 9<>"$dir/paused" && head -c 61440 /dev/zero >&9
 "$sk" demo --headless --format jsonl --agents 2 --stages 1,1 --skip 0 --time-scale 0 --eval-every 0 --checkpoint-every 20 \
 	--run-dir "$dir/unread" >&9 2>"$dir/unread.err" 9>&- &

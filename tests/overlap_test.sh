@@ -1,7 +1,7 @@
 #!/bin/bash
-# Each stage sums its gradients as soon as it has counted all of them. Two agents die meanwhile. Still every gradient
-# counts once, and the weights equal those that one process computes. The journal says how much time the early sums
-# save.
+# Each stage sums its gradients as soon as it has counted all of them. Two agents die meanwhile. Even so, every
+# gradient counts once, and the weights equal those that one process computes. The journal says how much time the
+# early sums save.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify sqlite3
 events=$dir/events run=$dir/run

@@ -76,7 +76,7 @@ awk '
 grep -nE '(/\*+|^[[:space:]]*#+) *(Who|What|Whether|Of|Which)( |:)' $code $scripts |
 	sed -E 's/^([^:]*:[0-9]+):[[:space:]]*/\1: opening: /' >>"$found" || true
 
-# Words and phrases for which there is a plainer one.
+# Words and phrases for which there is a plainer word.
 dialect='told|anew|mended|doomed|disowned|shunned|unheard|as usual|let go|lets go|stands? in|standing in'
 dialect="$dialect|left behind|other ways|its word|their word|word of it|makes? do|comes? to nothing"
 grep -nowE "([a-z]+_)*($dialect)(_[a-z]+)*" $code $scripts README.md CONTRIBUTING.md docs/*.md |

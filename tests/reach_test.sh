@@ -1,9 +1,9 @@
 #!/bin/bash
 # Rented machines join with one token each, and find out how the other machines can reach them. Each machine is a
-# network namespace behind a router. One has a port that its provider maps to another port. One has a public address and
-# a firewall. Two share an outside address, and their router does not lead connections from inside back inside. All
-# machines reach one another except the one behind the firewall. The controller names that machine with its address and
-# port. The measured cluster contains the machines' names and places.
+# network namespace behind a router. One machine has a port that its provider maps to another port. One machine has a
+# public address and a firewall. Two machines share an outside address, which cannot be reached from behind their own
+# router. All machines reach one another, except that nobody reaches the machine behind the firewall. The controller
+# names that machine with its address and port. The measured cluster contains the machines' names and places.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key ip iptables
 sk=$bin/skippipe

@@ -1,8 +1,9 @@
 #!/bin/bash
 # A command, and later --resume, divide the model of a run into other stages. Six agents have separate folders, where
-# files of former stages lie beside those of the new ones. Each change leaves the weights as they are. verify recomputes
-# the whole record, and names a false entry from before a change. The losses equal those of a run without a change. If
-# the first weights are deleted, verify begins with the files of the change. A replay shows the stages of each time.
+# files of former stages and files of the new stages lie together. Each change leaves the weights as they are. verify
+# recomputes the whole record, and names a false entry from before a change. The losses equal those of a run without a
+# change. If the first weights are deleted, verify begins with the files of the change. A replay shows the stages of
+# each time.
 . "$(dirname "$0")/lib.sh"
 . tests/six_agents.sh
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify skippipe-model skippipe-console sqlite3
@@ -107,7 +108,8 @@ paste -d' ' <(losses "$dir/never.events") <(losses "$dir/once.events") | awk '
 	{ d = ($2 - $4) / $2; if (d * d > 1e-10) bad = 1 }
 	END { exit bad || NR != 10 }' ||
 	die "other losses: $(paste -d' ' <(losses "$dir/never.events") <(losses "$dir/once.events"))"
-check_verify "$dir/once" 4 # beside other load, a plan may leave out a replica that was measured as slow
+# If other programs load this machine, a plan may leave out a replica that was measured as slow.
+check_verify "$dir/once" 4
 [ "$(field cuts <"$dir/verify.json")" = 1 ] || die "the stages of the demo did not change"
 
 # ---- verify without the weights with which the run began: it begins with the files of the change ----

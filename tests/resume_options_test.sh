@@ -1,7 +1,8 @@
 #!/bin/bash
 # A resumed run keeps its recorded options. The first controller is killed before an agent has joined, and the second
-# one during the run. The supervisor of the demo starts the third one without the options about plans; its plans must
-# follow the recorded options. Options that are part of the run cannot be given again.
+# controller during the run. The supervisor of the demo starts the third controller without the options about plans;
+# the plans of this controller must follow the recorded options. Options that are part of the run cannot be given
+# again.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 events=$dir/events run=$dir/run

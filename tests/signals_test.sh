@@ -1,6 +1,6 @@
 #!/bin/bash
-# SIGHUP, which the end of a terminal sends, ends the controller and the agents in order. Under nohup they continue. A
-# demo ends, although the process that started it ignores SIGCHLD.
+# SIGHUP, which the end of a terminal sends, makes the controller and the agents end in an orderly way. Under nohup
+# they continue. A demo ends, although the process that started it ignores SIGCHLD.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key nohup
 sk=$bin/skippipe

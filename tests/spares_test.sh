@@ -1,8 +1,8 @@
 #!/bin/bash
-# A run with --agents MIN..MAX begins with MIN agents and gives the others a place when they join. A late node that does not
-# shorten an iteration waits as a spare, and takes the place of a killed node in the next iteration. A node that failed
-# three times is used last, and in the next run with the same list of keys, too. A controller that resumes the run keeps
-# the spare in reserve.
+# A run with --agents MIN..MAX begins with MIN agents and gives further agents a place when they join. A late node that
+# does not shorten an iteration waits as a spare, and takes the place of a killed node in the next iteration. A node
+# that failed three times is used last, and in the next run with the same list of keys, too. A controller that resumes
+# the run keeps the spare in reserve.
 . "$(dirname "$0")/lib.sh"
 need skippipe skippipe-controller skippipe-agent skippipe-key skippipe-verify
 sk=$bin/skippipe
@@ -73,8 +73,8 @@ wait $controller && die "a run began with fewer agents than it needs"
 grep -q '1 agents came in 2 s (--gather-s), and --agents needs 4' "$dir/controller.err" || die "no reason"
 wait "${pids[@]}"
 
-# The node of S0 needs forty times as long as the others, and it is alone, so its microbatches never meet in S1 and S2.
-# Further nodes of S1 and S2 therefore do not shorten an iteration.
+# The node of S0 needs forty times as long as the other nodes, and is the only node of its stage, so its microbatches
+# never meet in S1 and S2. Further nodes of S1 and S2 therefore do not shorten an iteration.
 square() { # square DIAGONAL OTHER: prints a 5 x 5 matrix
 	local i k
 	for i in 0 1 2 3 4; do
@@ -147,7 +147,7 @@ further 3
 slots() { sed -n 's/.* welcome: .*, \([0-9]*\) slots.*/\1/p' "$dir/agent$1.err" | tail -n 1; }
 [ "$(slots 4)" = "$(slots 0)" ] || die "agent 4, which joined late, has $(slots 4) slots, and agent 0 $(slots 0)"
 
-# Agent 5 fails three times. The other replica of its stage then does its work.
+# Agent 5 fails three times. The other replica of its stage then does the work of agent 5.
 for _ in 1 2 3; do
 	kill -KILL "${pids[5]}"
 	until_state 5 dead

@@ -190,8 +190,8 @@ ok checkpoint "$model" import "$dir/lows-hf" --set n_stages=2 --out "$dir/lows3"
 cmp "$dir/tokenizer.json" "$dir/lows3/tokenizer.json" || die "the tokenizer has changed on its way"
 ok loss "$model" eval "$dir/lows3" --corpus "$dir/lows.bin" --batches 1
 ok '^low[low ]*$' "$model" generate "$dir/lows3" --prompt low --tokens 300
-# Generation ends at the token that ends a document. A file of the model names this token; otherwise it is the token
-# that begins a document. --ignore-eos makes generation continue.
+# Generation ends at the token that ends a document. If no file of the model names this token, it is the token that
+# begins a document. --ignore-eos makes generation continue.
 length() { "$model" generate "$dir/$1" --prompt low --temperature 0 --tokens 40 "${@:2}" >"$dir/out" || die "generate"; wc -c <"$dir/out"; }
 next=$(printf low | "$model" generate "$dir/lows-hf" --prompt low --temperature 0 --tokens 1)
 all=$(length lows-hf --ignore-eos)

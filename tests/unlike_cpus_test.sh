@@ -51,7 +51,7 @@ grep -q '^recomputed with cpu:plain ' "$dir/plain" && grep -q 'compared within t
 	die "the summary does not say how it compared: $(cat "$dir/plain")"
 cat "$dir/plain"
 
-# Replicas stay equal when nodes with other CPUs replace a lost one.
+# Replicas stay equal when nodes with other CPUs replace a lost node.
 run=$dir/again
 "$bin/skippipe" demo --agents 9 --stages 3,3,3 --skip 1/3 --headless --format jsonl --iterations 5 \
 	--eval-every 0 --at 2:fail:4 --at 4:recover:4 --device "$sets" --run-dir "$run" \

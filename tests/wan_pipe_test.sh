@@ -1,8 +1,9 @@
 #!/bin/bash
 # Bulk data fills a long fast link, and urgent messages do not wait behind it. The link has kernel TCP with default
 # settings, 200 Mbit/s and a round trip of 150 ms. One of four tries must succeed, because this machine may be busy.
-# Simpler designs are far outside the limits: a connection with fixed buffers of 208 KiB carries 11 Mbit/s there, one
-# with 1 MiB carries 56 Mbit/s, and an activation behind 64 MiB of other data waits for seconds.
+# Simpler designs are far outside the limits: a connection with fixed buffers of 208 KiB carries 11 Mbit/s there, a
+# connection with fixed buffers of 1 MiB carries 56 Mbit/s, and an activation behind 64 MiB of other data waits for
+# seconds.
 . "$(dirname "$0")/lib.sh"
 . tests/wan/bed.sh
 need skippipe ip awk

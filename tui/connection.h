@@ -1,5 +1,5 @@
-/* connection.h - the connection to the controller. It attaches, attaches again after every loss,
- * sends commands and delivers messages. No function blocks. */
+/* connection.h - the connection to the controller. It attaches to the controller, attaches again
+ * whenever the connection was lost, sends commands and delivers messages. No function blocks. */
 #ifndef TUI_CONNECTION_H
 #define TUI_CONNECTION_H
 

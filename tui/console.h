@@ -68,7 +68,7 @@ void console_send_commands(struct console *c);
 void console_do_side_effects(struct console *c);
 void console_scrub(struct console *c); /* moves the cursor in time, if this was requested */
 void console_draw(struct console *c);  /* draws at most fps times a second */
-/* Returns the time at which the loop must turn if nothing arrives until then. */
+/* Returns the time at which the loop must take its next turn even if nothing arrives. */
 int64_t console_deadline_us(const struct console *c);
 
 #endif

@@ -29,10 +29,10 @@ static void end_soon(int number)
 	alarm(END_S);
 }
 
-/* Handles SIGALRM. A signal has ended the program, but a terminal takes no output, for example over
- * a stalled ssh, and so the program waits in a write. The handler discards the output that waits;
- * the program can then restore the terminal and end. An output that is not a terminal needs no
- * restoring. */
+/* Handles SIGALRM, which arrives if the program does not end soon after a signal that ends it.
+ * The program waits in a write, because the terminal takes no output, for example over a stalled
+ * ssh. The handler discards this output, so that the program can restore the terminal and end. An
+ * output that is not a terminal needs no restoring. */
 static void discard_output(int number)
 {
 	(void)number;

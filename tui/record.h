@@ -1,8 +1,8 @@
 /* record.h - a controller's messages in a file, to be played again.
  *
- * The file is a sequence of (u32 length, i64 at_us, message bytes), little endian. at_us is when
- * the message arrived, on the recording console's clock. If the console was killed, the file may
- * end inside a message; it is read up to that message.
+ * The file is a sequence of (u32 length, i64 at_us, message bytes), little endian. at_us is the
+ * time at which the message arrived, on the recording console's clock. If the console was killed,
+ * the file may end inside a message; a reader stops before that message.
  */
 #ifndef TUI_RECORD_H
 #define TUI_RECORD_H

@@ -9,8 +9,8 @@
 
 enum { STEP_EVERY_US = 5000000 };
 
-/* Writes the progress of a step before the first iteration. When a step begins, the journal has an
- * entry, which is printed instead; only the first step has none. */
+/* Writes the progress of a step before the first iteration. When a step begins, the journal has
+ * an entry, which is printed instead; only the first step has no entry. */
 static bool write_step(struct text_mode *p, const struct state *s, char *out, size_t room)
 {
 	const struct msg_see_status *t = &s->status;

@@ -12,18 +12,22 @@ struct audit {
 	const struct run_part *part;
 	const struct store_commit *c;
 	uint32_t n_stages;
-	/* Booleans of one byte each. (n_shards, per_shard) true if a microbatch read this wave of
-	 * the shard; a wave is a microbatch's index in its shard. */
+	/* The following arrays have booleans of one byte each. Shape (n_shards, per_shard): true
+	 * if a microbatch read this wave of the shard. A wave is a microbatch's index in its
+	 * shard. */
 	uint8_t *data_read;
-	uint8_t *visited;        /* (n_routes, n_stages) true if the route visits the stage */
-	/* (n_routes, n_stages) true if a node counted the gradient of the backward pass ('B'). */
+	/* Shape (n_routes, n_stages): true if the route visits the stage. */
+	uint8_t *visited;
+	/* Shape (n_routes, n_stages): true if a node counted the gradient of the backward pass
+	 * ('B'). */
 	uint8_t *counted;
-	/* (n_routes) true if a node counted the gradient of the loss ('L'). */
+	/* For each of the n_routes routes, true if a node counted the gradient of the loss
+	 * ('L'). */
 	uint8_t *losses_counted;
 };
 
-/* Finds a microbatch's route by bisection, which works because routes are in order of microbatch.
- * Returns NULL if the microbatch has no route. */
+/* Finds a microbatch's route by bisection. This works because the routes are in ascending order
+ * of microbatch. Returns NULL if the microbatch has no route. */
 static const struct route *find_route(const struct store_commit *c, uint32_t microbatch,
 					    size_t *index)
 {
@@ -196,8 +200,8 @@ static int check_reduction(const struct audit *a, const struct store_reduction *
 	return 0;
 }
 
-/* Checks the recorded number of visits of each stage, by which the run divided the stage's
- * gradient. */
+/* Checks the recorded number of visits of each stage. The run divided the stage's gradient by
+ * this number. */
 static int check_visits(const struct audit *a, struct error *err)
 {
 	const struct stage_visits *visits = &a->c->visits;

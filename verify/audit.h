@@ -19,7 +19,8 @@
 #include "model/files/run_parts.h"
 #include "store/store.h"
 
-/* Returns 0, -EPROTO with a description of the first broken rule, or -ENOMEM. */
+/* Returns 0 if no rule is broken. -EPROTO: a rule is broken, and the error describes the first
+ * broken rule; -ENOMEM. */
 int audit_commit(const struct run_part *part, const struct store_commit *c, uint32_t n_stages,
 		 struct error *err);
 

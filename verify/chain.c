@@ -1,15 +1,15 @@
-/* Computes one microbatch as its nodes did, including the rounding in transfers between stages. The
- * nodes' recorded orders say when a gradient is counted. This module therefore offers single steps,
- * and the replay decides on their order. */
+/* Computes one microbatch as its nodes did, including the rounding in transfers between stages.
+ * The record says in which order each node counted its gradients. This module therefore offers
+ * single steps, and the replay decides on the order of the steps. */
 #include "verify/chain.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Rounds an output as its transfer between nodes did. A path of one hop has no transfer. In a
- * longer path every output is transferred, because the next hop is always in another stage. Returns
- * 0 or -ENOMEM. */
+/* Rounds an output in the same way as its transfer between nodes rounded it. A path of one hop
+ * has no transfer. In a longer path every output is transferred, because the next hop is always
+ * in another stage. Returns 0 or -ENOMEM. */
 static int round_output(const struct chain *m, const struct chain_setup *t,
 			const struct codec *codec, float *output)
 {

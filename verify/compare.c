@@ -25,14 +25,16 @@ struct comparison {
 	struct compare_result *result;
 	/* True for each node that counted a gradient in a compared iteration. */
 	bool has_counted[UINT16_MAX + 1];
-	struct store_restore *restores; /* (n_restores) restored stages in the order of events */
+	/* The n_restores restored stages, in the order of their restores. */
+	struct store_restore *restores;
 	size_t n_restores, room_restores;
 	/* The checkpoint with which the replay begins if the weights with which the run began are
 	 * gone. */
 	struct later_weights later;
-	bool lacks_weights; /* the replay has not reached the iteration of `later` */
-	/* Index in `restores` of the first restore in the present part of the run or a later part.
-	 * Earlier restores concern stages that the replay no longer has. */
+	/* The replay has no weights yet, because it has not reached the iteration of `later`. */
+	bool lacks_weights;
+	/* Index in `restores` of the first restore that belongs to the present part of the run or
+	 * to a later part. Earlier restores concern stages that the replay no longer has. */
 	size_t next_restore;
 };
 
@@ -47,9 +49,10 @@ bool compare_equal(const struct compare_result *r)
 struct hashes {
 	const struct replay *replay;
 	struct compare_result *result;
-	bool *announced; /* (n_stages) true if a node reported a hash of the stage */
-	uint64_t *first; /* (n_stages) the first hash that a node reported of the stage */
-	uint64_t except; /* one bit for each stage whose hashes are not compared */
+	/* For each of the n_stages stages, true if a node reported a hash of it. */
+	bool *announced;
+	uint64_t *first; /* for each of the n_stages stages, the first reported hash */
+	uint64_t except; /* bit mask of the stages whose hashes are not compared */
 };
 
 static void count_hash(const struct store_hash *h, uint64_t expected, struct compare_weights *out)
@@ -63,8 +66,8 @@ static void count_hash(const struct store_hash *h, uint64_t expected, struct com
 	}
 }
 
-/* Compares a reported hash with the replay's weights. Where tolerances apply, compares the hash
- * with the first one of the same stage, because replicas must be equal even then. */
+/* Compares a reported hash with the replay's weights. If tolerances apply, compares the hash with
+ * the first reported hash of the same stage, because even then replicas must be equal. */
 static int see_hash(void *context, const struct store_hash *h)
 {
 	struct hashes *x = context;
@@ -82,7 +85,7 @@ static int see_hash(void *context, const struct store_hash *h)
 	return 0;
 }
 
-/* Compares the hashes that nodes announced with the commit. except: one bit for each stage whose
+/* Compares the hashes that nodes announced with the commit. except: bit mask of the stages whose
  * hashes are not compared. */
 static int compare_hashes(struct comparison *x, uint64_t iteration, uint64_t except,
 			  struct error *err)
@@ -126,7 +129,7 @@ static void compare_loss(uint64_t iteration, float recorded, float here,
 	}
 }
 
-/* Compares the norm of the gradient where tolerances apply. Where weights are compared bit for bit,
+/* If tolerances apply, compares the norm of the gradient. If weights are compared bit for bit,
  * equal weights already prove equal norms. */
 static void compare_norm(uint64_t iteration, double recorded, double here,
 			 struct compare_result *r)
@@ -145,7 +148,7 @@ static void compare_norm(uint64_t iteration, double recorded, double here,
 /* ---- devices ---- */
 
 /* Adds to result->nodes the nodes that counted a gradient in this iteration and in no earlier
- * one. */
+ * iteration. */
 static void see_nodes(struct comparison *x, const struct store_commit *c)
 {
 	for (size_t i = 0; i < c->n_orders; i++) {
@@ -167,9 +170,9 @@ static bool all_devices_match(const struct devices *d)
 }
 
 /* Returns true if a device of another kind may have computed in the iteration. The record names
- * only the devices of nodes that counted a gradient. If microbatches ran again, a node that counted
- * nothing may have computed an output that other nodes used. Then every device of the run must
- * match. */
+ * only the devices of nodes that counted a gradient. If microbatches ran again, a node that
+ * counted nothing may have computed an output that other nodes used. In this case every device of
+ * the run must match. */
 static bool has_other_device(const struct devices *d, const struct store_commit *c)
 {
 	if (c->repeats.rerun > 0 && !all_devices_match(d))
@@ -210,10 +213,11 @@ static bool is_replaced(const struct comparison *x, size_t i)
 	return false;
 }
 
-/* Repeats the restores that followed an iteration. A stage restored from a checkpoint must equal
- * the replay's stage. For a stage restored as an average of other stages, the replay computes the
- * average again. If the replay began with a checkpoint of this iteration, the checkpoint already
- * has the averages. Only the last average of each stage is then compared. */
+/* Repeats the restores that followed an iteration. If a stage was restored from a checkpoint, it
+ * must equal the replay's stage. If a stage was restored as an average of other stages, the
+ * replay computes the average again. If the replay began with a checkpoint of this iteration, the
+ * checkpoint already has the averages. In this case only the last average of each stage is
+ * compared, not its earlier averages. */
 static int compare_restores(struct comparison *x, uint64_t iteration, struct error *err)
 {
 	struct compare_weights *out = &x->result->weights;
@@ -278,7 +282,8 @@ static int compare_iteration(struct comparison *x, uint64_t iteration, struct er
 	return rc;
 }
 
-/* Returns one bit for each stage that was replaced by an average of others after the iteration. */
+/* Returns a bit mask of the stages that were replaced by an average of other stages after the
+ * iteration. */
 static uint64_t averaged_after(const struct comparison *x, uint64_t iteration)
 {
 	uint64_t stages = 0;
@@ -290,9 +295,9 @@ static uint64_t averaged_after(const struct comparison *x, uint64_t iteration)
 }
 
 /* Loads the checkpoint with which the replay begins, if the checkpoint is of this iteration and
- * of the present part. Compares its weights with those that nodes announced, unless these are the
- * weights of former stages. A stage that was then replaced by an average is compared with its
- * restores. */
+ * of the present part. Compares the checkpoint's weights with the weights that nodes announced,
+ * unless the announced weights are those of former stages. A stage that an average replaced after
+ * the iteration is not compared here but with its restores. */
 static int begin_later(struct comparison *x, uint64_t iteration, struct error *err)
 {
 	int rc;
@@ -351,8 +356,9 @@ static int compare_range(struct comparison *x, uint64_t to, struct error *err)
 	return rc;
 }
 
-/* Gives the replay the weights with which the run began. If these are gone, finds a checkpoint with
- * which the replay can begin, unless the operator has named the weights. */
+/* Gives the replay the weights with which the run began. If these weights are gone and the
+ * operator has not named a folder for them, finds a checkpoint with which the replay can
+ * begin. */
 static int begin(struct comparison *x, uint64_t to, struct error *err)
 {
 	const struct compare_options *o = x->options;

@@ -13,13 +13,14 @@
  * difference.
  *
  * Weights drift apart from the first iteration in which a device of another kind computed
- * (devices.h). From then on, tolerances apply. Losses may differ by COMPARE_TOLERANCE, or by
- * COMPARE_TOLERANCE_BF16 if a device computes in bf16. The norms of gradients may differ by
- * COMPARE_NORM_FACTOR times the tolerance of losses. The replicas of a stage must still have
- * bit-identical weights.
+ * (devices.h). From then on, tolerances apply. If a device computes in bf16, losses may differ by
+ * COMPARE_TOLERANCE_BF16. If no device does, they may differ by COMPARE_TOLERANCE. The norms of
+ * gradients may differ by COMPARE_NORM_FACTOR times the tolerance of losses. Even then the
+ * replicas of a stage must have bit-identical weights.
  *
- * Largest relative differences measured over 40 iterations of the demo: between two instruction
- * sets, 2.6e-7 in losses and 3.5e-5 in norms; between fp32 and bf16 on a CPU, 3.2e-4 and 3.3e-2.
+ * Largest relative differences measured over 40 iterations of the demo. Between two instruction
+ * sets: 2.6e-7 in losses and 3.5e-5 in norms. Between fp32 and bf16 on a CPU: 3.2e-4 in losses
+ * and 3.3e-2 in norms.
  */
 #define COMPARE_LOSS_LIMIT 1e-5
 #define COMPARE_TOLERANCE 1e-3
@@ -27,8 +28,9 @@
 #define COMPARE_NORM_FACTOR 10
 
 struct compare_options {
-	/* First and last iteration to compare; `to` 0: up to the last committed one. Iterations
-	 * before `from` are recomputed but not compared, because later weights depend on them. */
+	/* First and last iteration to compare; `to` 0: up to the last committed iteration.
+	 * Iterations before `from` are recomputed but not compared, because later weights depend
+	 * on them. */
 	uint64_t from, to;
 	/* Name of the device that recomputes; NULL: the best match (devices.h). */
 	const char *device;
@@ -36,7 +38,8 @@ struct compare_options {
 	/* Folder of the weights with which the run began; NULL: the folder that the record
 	 * names. */
 	const char *weights;
-	unsigned workers; /* number of threads; 0: one per processor, or one for a GPU */
+	/* Number of threads; 0: one thread for each processor, or a single thread for a GPU. */
+	unsigned workers;
 	/* Called after every iteration; may be NULL. */
 	void (*progress)(void *context, uint64_t iteration, uint64_t last);
 	void *context;
@@ -48,26 +51,28 @@ struct compare_weights {
 	/* Number of stages for which no node reported a hash, added over the compared
 	 * iterations. */
 	uint64_t unannounced;
-	uint64_t restored; /* number of stages restored from checkpoints */
-	uint64_t averaged; /* number of stages that were restored as an average of other stages */
-	/* The first reported hash that differs; its iteration is 0 if none does. */
+	uint64_t restored; /* number of restores of stages from checkpoints */
+	uint64_t averaged; /* number of restores of stages as an average of other stages */
+	/* The first reported hash that differs. If no hash differs, its iteration is 0. */
 	struct store_hash first_differing;
 	uint64_t first_expected; /* the hash that was expected instead of first_differing */
 };
 
 struct compare_losses {
 	uint64_t compared, equal_bits;
-	uint64_t differing; /* number of losses beyond the limit that applies */
+	uint64_t differing; /* number of losses whose difference exceeds the limit that applies */
 	double largest;     /* largest relative difference of a loss */
-	uint64_t first_differing; /* iteration of the first loss beyond the limit; 0: none */
+	/* Iteration of the first loss whose difference exceeds the limit; 0: none. */
+	uint64_t first_differing;
 	double first_recorded, first_here;
 };
 
-/* Norms of gradients are compared only where tolerances apply. */
+/* Norms of gradients are compared only in iterations to which tolerances apply. */
 struct compare_norms {
-	uint64_t differing; /* number of norms beyond the limit */
+	uint64_t differing; /* number of norms whose difference exceeds the limit */
 	double largest;     /* largest relative difference of a norm */
-	uint64_t first_differing; /* iteration of the first norm beyond the limit; 0: none */
+	/* Iteration of the first norm whose difference exceeds the limit; 0: none. */
+	uint64_t first_differing;
 };
 
 struct compare_result {
@@ -76,16 +81,19 @@ struct compare_result {
 	/* As in struct model_config. If it is not 0, the nodes only pretended to compute, and there
 	 * are no losses. */
 	uint32_t rehearsal;
-	uint64_t cuts;      /* how often the run changed its stages in the replayed iterations */
+	/* Number of times that the run changed its stages in the replayed iterations. */
+	uint64_t cuts;
 	uint32_t nodes;     /* number of nodes that counted a gradient in the compared iterations */
-	/* The iteration whose checkpoint the replay began with; 0: the replay began with the run's
+	/* The replay began with the checkpoint of this iteration; 0: it began with the run's
 	 * first weights. */
 	uint64_t began_after;
-	struct error began_late_why; /* why the weights with which the run began are missing */
-	/* Number of iterations, from compare_options.from to began_after, that were audited but
-	 * not recomputed. */
+	/* Reason why the weights with which the run began are missing. */
+	struct error began_late_why;
+	/* Number of iterations that were audited but not recomputed. These are iterations from
+	 * compare_options.from to began_after. */
 	uint64_t unproved;
-	/* The first rule of audit.h that the record breaks, which ends the comparison; "": none. */
+	/* The first rule of audit.h that the record breaks; "": no rule is broken. A broken rule
+	 * ends the comparison. */
 	struct error broken_rule;
 	struct devices devices;
 	uint64_t tolerance_from; /* the first iteration to which tolerances apply; 0: none */
@@ -100,8 +108,8 @@ struct compare_result {
 bool compare_equal(const struct compare_result *r);
 
 /* Returns 0 and sets *out if the run could be compared, whether or not it agrees with its replay.
- * Any other result proves nothing. Errors are those of replay_new and devices_choose, and -ENODATA
- * if the range has no committed iteration or no node announced its weights. */
+ * Any other result proves nothing. Errors are those of replay_new and devices_choose. -ENODATA:
+ * the range has no committed iteration, or no node announced its weights. */
 int compare_run(struct store *s, const struct compare_options *o, struct compare_result *out,
 		struct error *err);
 

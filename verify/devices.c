@@ -1,6 +1,7 @@
-/* Chooses the device that recomputes a run. A process computes with one instruction set only;
- * therefore a single device recomputes the gradients of all nodes. This module picks the device
- * that matches most nodes, because only results of matching nodes can be equal bit for bit. */
+/* Chooses the device that recomputes a run. A process computes with a single instruction set.
+ * Therefore a single device recomputes the gradients of all nodes. This module picks the device
+ * that matches the largest number of nodes, because only results of matching nodes can be equal
+ * bit for bit. */
 #include "verify/devices.h"
 
 #include <errno.h>
@@ -37,8 +38,9 @@ static int list_device(void *context, const char *text, uint32_t nodes)
 	return 0;
 }
 
-/* Sorts the device of most nodes first. If two devices have equally many nodes, the reverse order
- * of names puts GPUs and wider instruction sets first, because they recompute faster. */
+/* Orders the devices by their number of nodes, the largest first. Devices with the same number of
+ * nodes are in reverse order of their names. This puts GPUs and wider instruction sets first,
+ * which recompute faster. */
 static int compare_entries(const void *a, const void *b)
 {
 	const struct recorded_device *x = a, *y = b;
@@ -80,8 +82,9 @@ static bool is_missing(int rc)
 	return rc == -ENODEV || rc == -ENOTSUP || rc == -EINVAL || rc == -EBUSY;
 }
 
-/* Tries the recorded devices in the order of the list. If none matches exactly, chooses the first
- * one whose name a device of this machine has. The matrix library may then have another version. */
+/* Tries the recorded devices in the order of the list. If no device matches exactly, chooses the
+ * first recorded device whose name a device of this machine has. In this case the matrix library
+ * may have another version. */
 static int find_best_match(struct devices *d, struct error *err)
 {
 	char name[DEVICE_NAME_SIZE], nearest[DEVICE_NAME_SIZE] = "cpu";

@@ -22,20 +22,22 @@ struct devices {
 	char text[STAGE_DEVICE_SIZE]; /* description of this device by stage_device */
 	uint32_t n;
 	struct recorded_device {
-		/* The device as the nodes reported it; "": the record names no device. */
+		/* Description of the device as the nodes reported it; "": the record names no
+		 * device. */
 		char text[STAGE_DEVICE_SIZE];
 		uint32_t nodes; /* number of nodes that computed on the device */
-		/* True if the device that recomputes is of this kind. */
+		/* True if the device that recomputes is of the same kind as this device. */
 		bool matches;
-		/* (n) the recorded devices; the one with most nodes comes first */
+		/* the n recorded devices; the device with the largest number of nodes comes
+		 * first */
 	} list[DEVICES_MAX];
 };
 
 /* Reads the devices of the run from the record and chooses the device that recomputes the run. If
- * `device` is NULL, chooses the recorded device with most nodes among those that this machine
- * has. If this machine has none of the recorded devices, chooses the CPU. Returns 0, an error of
- * the store, an error of stage_device, or -E2BIG if the run had more than DEVICES_MAX kinds of
- * device. */
+ * `device` is NULL, chooses among the recorded devices that this machine has, and takes the
+ * device with the largest number of nodes. If this machine has none of the recorded devices,
+ * chooses the CPU. Returns 0, an error of the store, or an error of stage_device. -E2BIG: the run
+ * had more than DEVICES_MAX kinds of device. */
 int devices_choose(struct devices *out, struct store *s, const char *device, struct error *err);
 
 /* Returns true if the device that recomputes gives the same bits as the recorded device. Also

@@ -1,7 +1,7 @@
 /* Computes with all stages of the model on one device and keeps the nodes' sums. A run has more
- * sums than stages, because several nodes hold each stage. The executor therefore puts a node's
- * sum into the stage's gradient buffer before a pass adds to the sum. Before that, the executor
- * saves the other node's sum that was in the buffer. */
+ * sums than stages, because several nodes hold each stage. Before a pass adds to a node's sum,
+ * the executor saves the sum of another node that is in the stage's gradient buffer. Then the
+ * executor puts the node's sum into the buffer. */
 #include "verify/executor.h"
 
 #include <errno.h>
@@ -12,14 +12,15 @@
 
 struct executor {
 	uint32_t n_stages;
-	/* (n_stages) the model's stages, each with memory for one microbatch. */
+	/* The n_stages stages of the model, each with memory for one microbatch. */
 	struct stage **stages;
-	/* (n_stages, B * T * C) Buffers for the output of a repeated forward pass, which nobody
-	 * reads. */
+	/* For each of the n_stages stages, a buffer of B * T * C floats. A repeated forward pass
+	 * writes its output there, and nobody reads it. */
 	float **unused_output;
-	uint32_t *buffered_sum;   /* (n_stages) number of the sum in the stage's gradient buffer */
-	/* (n_sums, P) The sums, except those that are in a stage's buffer; NULL: nothing was added
-	 * yet. */
+	/* For each of the n_stages stages, the number of the sum in its gradient buffer. */
+	uint32_t *buffered_sum;
+	/* For each of the n_sums sums, its P floats, unless the sum is in a stage's buffer; NULL:
+	 * nothing was added yet. */
 	float **saved;
 	uint32_t n_sums;
 };

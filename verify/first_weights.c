@@ -1,5 +1,5 @@
-/* first_weights.c - loads the weights with which a run began. The record has their hashes, so a
- * file from any folder can be checked. */
+/* first_weights.c - loads the weights with which a run began. The record has the hashes of these
+ * weights, so a file from any folder can be checked. */
 #include "verify/first_weights.h"
 
 #include <errno.h>

@@ -14,12 +14,12 @@ struct first_weights {
 	bool is_known;
 };
 
-/* Loads the weights with which the run began, if the record names their origin; leaves the stages
- * as they are if the weights were made from the seed. Uses the stage files in the run's folder if
- * `weights` is NULL and they exist. Otherwise makes them again from the model in the folder
- * `weights` (NULL: the folder that the controller read). -ESTALE: the model in that folder has
- * changed. -ENOENT: neither the files nor the folder exist. -EIO: no temporary folder. Sets *out
- * from the record even if the weights cannot be loaded. */
+/* If the record names the origin of the weights with which the run began, loads these weights. If
+ * the weights were made from the seed, leaves the stages as they are. If `weights` is NULL and
+ * the run's folder has the stage files, uses these files. If not, makes the stage files again
+ * from the model in the folder `weights` (NULL: the folder that the controller read). -ESTALE:
+ * the model in that folder has changed. -ENOENT: neither the files nor the folder exist. -EIO: no
+ * temporary folder. Even if the weights cannot be loaded, sets *out from the record. */
 int first_weights_load(struct first_weights *out, struct store *s, const char *run,
 		       const char *weights, struct stage *const *stages, struct error *err);
 

@@ -10,12 +10,13 @@ struct search {
 	const char *run;
 	uint32_t n_stages;
 	struct later_weights at; /* the checkpoint whose rows are being read */
-	/* one bit for each stage of which an unchanged file was found */
+	/* bit mask of the stages of which an unchanged file was found */
 	uint64_t found;
 	struct later_weights *out; /* the oldest complete checkpoint so far */
 };
 
-/* The newest checkpoint comes first, so the last complete checkpoint is the oldest. */
+/* The newest checkpoint comes first, so the complete checkpoint that is found last is the
+ * oldest. */
 static int see_file(void *context, const struct store_shard *k)
 {
 	struct search *x = context;

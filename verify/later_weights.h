@@ -19,12 +19,12 @@ struct later_weights {
 	uint64_t hashes[ROUTE_HOPS]; /* hash of each stage's file */
 };
 
-/* Finds the oldest checkpoint of which the run's folder has every file unchanged. A change of the
- * stages drops the files of the former stages from the record, so the checkpoint has the run's
- * newest stages. */
+/* Finds the oldest complete checkpoint: the run's folder has all its files, and no file has
+ * changed. When the stages of a run change, the record drops the files of the former stages.
+ * Therefore the checkpoint has the run's newest stages. */
 int later_weights_find(struct later_weights *out, struct store *s, const char *run,
 		       struct error *err);
-/* Loads the checkpoint into the stages (n_stages). Errors are those of checkpoint_load_stage. */
+/* Loads the checkpoint into the n_stages stages. Errors are those of checkpoint_load_stage. */
 int later_weights_load(const struct later_weights *w, const char *run, struct stage *const *stages,
 		       uint32_t n_stages, struct error *err);
 

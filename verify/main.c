@@ -88,7 +88,8 @@ static int parse_options(struct options *o, int argc, char **argv, struct error 
 	return rc;
 }
 
-/* Returns true if all iterations that were to be compared were recomputed, and agree. */
+/* Returns true if every iteration of the requested range was recomputed and agrees with the
+ * record. */
 static bool is_proved(const struct compare_result *r)
 {
 	return compare_equal(r) && r->unproved == 0;
@@ -115,7 +116,7 @@ static void print_devices(const struct devices *d)
 	}
 }
 
-/* Prints which iterations were compared bit for bit and which within tolerances. */
+/* Prints which iterations were compared bit for bit, and which iterations within tolerances. */
 static void print_strictness(const struct compare_result *r)
 {
 	if (r->tolerance_from != 1)
@@ -211,8 +212,8 @@ static json_t *json_hex(uint64_t value)
 	return json_string(text);
 }
 
-/* Returns the reason as a JSON string. A reason may name a path that is not UTF-8, which JSON does
- * not allow. */
+/* Returns the reason as a JSON string. A reason may contain a path that is not UTF-8. JSON does
+ * not allow this. */
 static json_t *json_reason(const struct error *why)
 {
 	json_t *text = json_string(why->text);
@@ -220,7 +221,8 @@ static json_t *json_reason(const struct error *why)
 	return text ? text : json_string("the reason is not UTF-8");
 }
 
-/* Returns the value, or null for an infinity or NaN, which JSON does not have. */
+/* Returns the value as a JSON number. Returns null if the value is infinite or NaN, because JSON
+ * has no such numbers. */
 static json_t *json_finite(double value)
 {
 	return isfinite(value) ? json_real(value) : json_null();

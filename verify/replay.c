@@ -1,7 +1,8 @@
 /* Recomputes committed iterations. A step of a chain (chain.h) must wait for earlier steps of its
  * microbatch's path and for earlier steps in the recorded order of its node. The workers of a
- * task_pool take any step that is possible. Each node's gradients are added in the node's recorded
- * order, so the result does not depend on which worker computes a step, or when. */
+ * task_pool take any step that is possible. Each node's gradients are added in the node's
+ * recorded order, so the result does not depend on the worker that computes a step, or on the
+ * time of the step. */
 #include "verify/replay.h"
 
 #include <errno.h>
@@ -35,7 +36,8 @@ struct replay {
 	struct stage *const *stages; /* the executor's stages */
 	unsigned workers;
 	struct first_weights first;
-	struct sum_codec *sum_codecs; /* (n_stages) formats in which nodes sent their sums */
+	/* For each of the n_stages stages, the codec of the sums that its nodes sent. */
+	struct sum_codec *sum_codecs;
 	struct chain_setup setup; /* the executor, and a spare gradient for each worker; owned */
 };
 
@@ -57,9 +59,11 @@ struct piece {
 struct iteration {
 	const struct store_commit *c;
 	struct replay *replay;
-	struct chain *chains; /* (n_routes) chains in order of microbatch */
-	struct sum *sums;     /* (n_orders) one sum for each node with an order */
-	bool *stage_busy;     /* (n_stages) true while a worker computes with the stage */
+	struct chain *chains; /* the n_routes chains in ascending order of microbatch */
+	/* n_orders sums, one for each node whose counted gradients are recorded. */
+	struct sum *sums;
+	/* For each of the n_stages stages, true while a worker computes with it. */
+	bool *stage_busy;
 	struct piece pieces[TASK_POOL_MAX]; /* the step that each worker computes */
 };
 
@@ -109,8 +113,8 @@ static int open_corpus(struct replay *r, struct error *err)
 	return 0;
 }
 
-/* Reads the parts of the run: the stages and shards that were in use, and until when. A run whose
- * stages never changed has one part. */
+/* Reads the parts of the run. For each part, these are the stages and shards that were in use,
+ * and the part's last iteration. A run whose stages never changed has a single part. */
 static int read_parts(struct replay *r, struct store *s, struct error *err)
 {
 	char *text;
@@ -154,7 +158,7 @@ static int load_model(struct replay *r, struct error *err)
 }
 
 /* Chooses the number of workers and allocates a spare gradient for each. The default for a GPU is
- * one worker, because one keeps the GPU busy. */
+ * a single worker, because a single worker keeps the GPU busy. */
 static int make_workers(struct replay *r, const char *device, unsigned workers, struct error *err)
 {
 	if (workers == 0)
@@ -358,8 +362,8 @@ static struct chain *find_chain(const struct iteration *it, uint32_t microbatch)
 /* Precomputes the gradients of one microbatch. The pool calls this function when all forward
  * passes are finished, no worker is busy, and no step is possible. The workers get stuck in this
  * way when a microbatch ran in several attempts: some nodes counted its gradient in one attempt,
- * other nodes in a later one. The nodes' orders may then contradict each other within each single
- * attempt. */
+ * and other nodes counted it in a later attempt. It may then be impossible to follow the recorded
+ * orders of all nodes in a single attempt. */
 static int unblock_chain(void *context, struct error *err)
 {
 	struct iteration *it = context;
@@ -461,8 +465,8 @@ static enum task_pool_answer find_forward(struct iteration *it, struct piece *p)
 }
 
 /* Finds a worker's next step. Steps that add to a sum come before forward passes. When every
- * recorded gradient is added, all work is done: the audit has checked that every visit was
- * counted. */
+ * recorded gradient is added, all work is done, because the audit has checked that every visit
+ * was counted. */
 static enum task_pool_answer find_piece(void *context, unsigned worker)
 {
 	struct iteration *it = context;
@@ -486,9 +490,9 @@ static const struct sum *find_sum(const struct iteration *it, uint16_t node, uin
 	return NULL;
 }
 
-/* Adds the nodes' sums to `to` (n); each sum is rounded as its transfer did. A node that counted
- * nothing adds zeros, as in the run. These zeros matter, because adding 0 to -0 gives 0. `part` (n)
- * is scratch memory. Returns 0 or -ENOMEM. */
+/* Adds the nodes' sums to `to`, which has n floats. Each sum is rounded in the same way as its
+ * transfer rounded it. A node that counted nothing adds zeros, as in the run. These zeros matter,
+ * because adding 0 to -0 gives 0. `part` is scratch memory for n floats. Returns 0 or -ENOMEM. */
 static int add_up(const struct iteration *it, const struct store_reduction *red, size_t n,
 		   float *to, float *part)
 {

@@ -11,8 +11,9 @@
  *
  * Therefore the replay keeps one sum for each node. It adds gradients in an order that respects
  * every node's list and every microbatch's chain (chain.h). Such an order may not exist for a
- * microbatch that ran again: some nodes counted its gradient in one attempt, other nodes in the
- * next. The gradients are equal in every attempt; in this case the replay precomputes them.
+ * microbatch that ran again: some nodes counted its gradient in one attempt, and other nodes
+ * counted it in the next attempt. In this case the replay precomputes the gradients of the
+ * microbatch, which are equal in every attempt.
  */
 #ifndef VERIFY_REPLAY_H
 #define VERIFY_REPLAY_H
@@ -42,13 +43,14 @@ int replay_new(struct replay **out, struct store *s, const char *device, unsigne
 	       struct error *err);
 void replay_free(struct replay *r); /* NULL is allowed */
 
-/* Replaces the weights that replay_new made from the seed by those with which the run began, if the
- * record names such weights. Errors and arguments are those of first_weights_load. */
+/* If the record names the weights with which the run began, replaces the weights that replay_new
+ * made from the seed by these weights. Errors and arguments are those of first_weights_load. */
 int replay_begin(struct replay *r, struct store *s, const char *run, const char *weights,
 		 struct error *err);
 
 /* Returns true if the last replay_begin has found out how many steps and microbatches made the
- * first weights. Only then may the replay begin with a later checkpoint. */
+ * first weights. If this function returns false, the replay must not begin with a later
+ * checkpoint. */
 bool replay_knows_origin(const struct replay *r);
 
 /* Replaces the weights by those of a checkpoint, which must have the present stages. Errors are
@@ -57,8 +59,9 @@ int replay_load(struct replay *r, const struct later_weights *w, const char *run
 		struct error *err);
 
 /* If the run changed its stages after this iteration, divides the model into the new stages; all
- * weights and moments stay. Returns 1 after a change, otherwise 0 or a negative errno. Call it
- * until it returns 0, because a run may change its stages several times after one iteration. */
+ * weights and moments stay. Returns 1 after a change, otherwise 0 or a negative errno. Call this
+ * function again until it returns 0, because a run may change its stages several times after an
+ * iteration. */
 int replay_recut(struct replay *r, uint64_t iteration, struct error *err);
 
 /* Return the present model, and the present part of the run (iterations with the same stages);
@@ -74,12 +77,14 @@ struct replayed {
 	double norm; /* norm of the averaged gradient of the whole model */
 };
 
-/* Recomputes one iteration. Call it for iterations without gaps, each after audit_commit accepted
- * the commit. -EPROTO: no order of computing satisfies all recorded orders. */
+/* Recomputes one iteration. Call this function for successive iterations, each time after
+ * audit_commit has accepted the commit. -EPROTO: no sequence of computations satisfies the
+ * recorded orders of all nodes. */
 int replay_commit(struct replay *r, const struct store_commit *c, struct replayed *out,
 		  struct error *err);
-/* Replaces a stage by the recorded average of other stages, as the run did when no node held the
- * stage (model/average.h). -EPROTO: those stages have other shapes. */
+/* Replaces a stage by the recorded average of other stages (model/average.h). The run did the
+ * same when no node held the stage. -EPROTO: the other stages have other shapes than the
+ * stage. */
 int replay_average(struct replay *r, const struct store_restore *how, struct error *err);
 /* Returns the hash of the stage's weights after the last recomputed iteration. */
 uint64_t replay_hash(const struct replay *r, uint32_t stage);

@@ -86,8 +86,8 @@ bool address_is_here(const char *address)
 	struct addrinfo *found = NULL;
 	if (!address_split(address, host, port) || getaddrinfo(host, NULL, &numbers, &found) != 0)
 		return false;
-	/* Tries to bind a socket to the address, because the kernel allows this for addresses of
-	 * its own interfaces only. */
+	/* Tries to bind a socket to the address. The kernel allows this only if an interface of
+	 * this machine has the address. */
 	const int fd = socket(found->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	const bool here = fd >= 0 && bind(fd, found->ai_addr, found->ai_addrlen) == 0;
 	if (fd >= 0)

@@ -31,8 +31,8 @@ void address_announced(char out[LINK_ADDRESS_SIZE], const char *address);
  * `zone`. If `zone` is "", it gets the name of the only interface that has a link-local address.
  * Any other address is copied unchanged.
  *
- * -EINVAL: not exactly one interface has a link-local address. The error lists these interfaces,
- * and `out` is an unchanged copy. */
+ * -EINVAL: no interface or more than one interface has a link-local address. The error lists
+ * these interfaces, and `out` is an unchanged copy. */
 int address_with_zone(char out[LINK_ADDRESS_SIZE], const char *address, const char *zone,
 	struct error *err);
 /* Turns a link-local address into a form that nanomsg, which has no zones, accepts. This function

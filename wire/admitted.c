@@ -29,7 +29,7 @@ struct stamp {
 };
 
 struct keys_list {
-	char *path; /* path of the list's file; NULL: the list is in memory only */
+	char *path; /* path of the list's file; NULL: the list has no file */
 	struct keys_entry *entries;
 	size_t n, room;
 	uint64_t version;
@@ -230,8 +230,8 @@ static bool terms_equal(const struct keys_terms *a, const struct keys_terms *b)
 }
 
 /* Returns true if the newly read list b equals a and a has no barred key. If a has barred keys,
- * the caller must replace a by b, because an operator has written the file, which lifts the
- * bars. */
+ * the caller must replace a by b. The reason is that an operator has written the file, and this
+ * lifts the bars. */
 static bool same_entries(const struct keys_list *a, const struct keys_list *b)
 {
 	if (a->n != b->n)
@@ -341,7 +341,8 @@ static int write_list(struct keys_list *list, struct error *err)
 	return rc;
 }
 
-/* Locks a file beside the list, so that only one program at a time edits the list. */
+/* Locks a file in the folder of the list, so that only one program at a time can edit the
+ * list. */
 static int lock_file(const struct keys_list *list, int *fd, struct error *err)
 {
 	char path[4096];

@@ -1,6 +1,6 @@
 /* chain.c - converts between a task of a microbatch and its position in the chain (chain.h).
- * Agents, the controller and consoles share these functions, so that all of them number tasks
- * alike. */
+ * Agents, the controller and consoles share these functions, so that all these programs number
+ * tasks alike. */
 #include "wire/chain.h"
 
 uint32_t chain_hop(uint32_t n_hops, uint32_t position)

@@ -17,9 +17,11 @@
 uint32_t chain_hop(uint32_t n_hops, uint32_t position);
 /* Returns the kind of the task at a position: TASK_FORWARD, TASK_LOSS or TASK_BACKWARD. */
 enum task_kind chain_kind(uint32_t n_hops, uint32_t position);
-/* Returns the position of a hop's task. TASK_LOSS has one position, whatever the hop. */
+/* Returns the position of a hop's task. For TASK_LOSS, returns the same position for every
+ * hop. */
 uint32_t chain_position(uint32_t n_hops, uint32_t hop, enum task_kind kind);
-/* Returns the hop at which the route visits the node; -1: none. nodes: (n_hops). */
+/* Returns the hop at which the route visits the node; -1: the route does not visit it. nodes: the
+ * nodes of the route's n_hops hops. */
 int chain_find(const uint16_t *nodes, uint32_t n_hops, uint16_t node);
 
 #endif

@@ -13,8 +13,9 @@ enum device_state {
 	 * started it. */
 	DEVICE_HOST,
 	DEVICE_NETWORK, /* a tensor for this node is under way */
-	/* This node waits although no tensor is on its way. Either other nodes compute, or the
-	 * controller has not given the next order, or all memory slots are held. */
+	/* This node waits although no tensor is on its way. There are three possible reasons:
+	 * other nodes compute, the controller has not sent the next order, or all memory slots
+	 * are held. */
 	DEVICE_OTHERS,
 	DEVICE_STATES
 };
@@ -31,7 +32,7 @@ const char *device_state_name(enum device_state state);
 /* Returns the sum of the times, which is the length of the period. device_time_is_sane must
  * hold. */
 uint64_t device_time_total_us(const struct device_time *t);
-/* Returns true if no time exceeds 10,000 days, so that sums cannot overflow. */
+/* Returns true if no time exceeds 10,000 days. Sums of such times cannot overflow. */
 bool device_time_is_sane(const struct device_time *t);
 /* If the times add up to more than longest_us, reduces all times in proportion, so that their sum
  * is at most longest_us. device_time_is_sane must hold. */

@@ -21,9 +21,12 @@ enum { FACTOR_MOST_TIMES = 1000 };
 
 /* The part of the cluster that a fault affects. */
 enum fault_target {
-	FAULT_OF_NODE,     /* the node itself */
-	FAULT_OF_LINKS,    /* the node's links to all nodes or to one, at this end only */
-	FAULT_OF_BOTH_ENDS /* as FAULT_OF_LINKS, but the node at the other end is affected too */
+	FAULT_OF_NODE,     /* the fault affects the node itself */
+	/* The fault affects the node's links to all nodes or to one node, but only at this node's
+	 * end. */
+	FAULT_OF_LINKS,
+	/* As FAULT_OF_LINKS, but the fault also affects the node at the other end. */
+	FAULT_OF_BOTH_ENDS
 };
 
 struct fault_description {
@@ -32,10 +35,10 @@ struct fault_description {
 	/* The fault's effect on a node. The console shows this text where an operator chooses a
 	 * fault. */
 	const char *what;
-	const char *ending; /* how the fault ends; NULL: FAULT_HEALS */
+	const char *ending; /* text that says how the fault ends; NULL: the text FAULT_HEALS */
 	enum fault_factor factor;
 	enum fault_target target;
-	/* The fault stops the agent's process. If the node holds the last copy of a stage, the
+	/* The fault stops the agent's process. If no other node has the node's stage, the
 	 * operator must force the fault. */
 	bool stops_process;
 	bool for_good;      /* a fault of this kind cannot be healed */
@@ -80,7 +83,7 @@ enum {
 #define FAULT_NAMES_FOLLOW FAULT_KINDS(FAULT_NAME_AFTER_COMMA)
 #define FAULT_NAMES (&(FAULT_NAMES_FOLLOW)[2])
 
-/* These functions accept any number as `kind`; the name of FAULT_NONE is "none". */
+/* The functions below accept any number as `kind`. The name of FAULT_NONE is "none". */
 const struct fault_description *fault_describe(unsigned kind);
 const char *fault_name(unsigned kind);
 int fault_named(const char *name); /* returns an enum fault_kind; -1: unknown name */

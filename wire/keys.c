@@ -172,8 +172,9 @@ static bool is_exposed(const struct stat *st)
 	return (st->st_mode & 077 & ~lent) != 0;
 }
 
-/* Reads the file into memory that the caller wipes. file_read is not used, because it does not wipe
- * its buffers. Follows symbolic links, because each file of a mounted Kubernetes secret is one. */
+/* Reads the file into memory that the caller wipes. file_read is not used, because it does not
+ * wipe its buffers. Follows symbolic links, because each file of a mounted Kubernetes secret is a
+ * symbolic link. */
 static int read_secret_file(const char *path, char text[KEY_FILE_MOST], struct error *err)
 {
 	struct stat st;
@@ -236,7 +237,8 @@ static int write_all(int fd, const char *text, size_t size)
 
 /* Gives the temporary file its final name. link() is used because rename() would replace an
  * existing key. On file systems without hard links, such as exFAT, renameat2() is tried instead.
- * If two programs make the same key file at once, one succeeds and the other gets -EEXIST. */
+ * If two programs make the same key file at the same time, one program succeeds and the other
+ * program gets -EEXIST. */
 static int publish_file(const char *temporary, const char *path)
 {
 	int rc = link(temporary, path) < 0 ? -errno : 0;

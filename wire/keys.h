@@ -48,13 +48,13 @@ struct keys_public {
 
 struct keys_identity; /* opaque: a key pair */
 
-/* Makes a key pair: gives *out (keys_free). -ENOMEM: no locked memory; -EIO: no randomness. */
+/* Makes a key pair and gives *out (keys_free). -ENOMEM: no locked memory; -EIO: no randomness. */
 int keys_generate(struct keys_identity **out, struct error *err);
 /* Makes the key pair whose secret half is a copy of the KEYS_BYTES bytes at `secret`. The errors
  * are those of keys_generate. */
 int keys_from_secret(struct keys_identity **out, const uint8_t *secret, struct error *err);
 /* Loads a key pair: gives *out. -EACCES: users other than the owner may read or change the file.
- * There is an exception: if root owns the file and this process is another user's, the file's
+ * There is an exception: if root owns the file and this process does not run as root, the file's
  * group may read the file. -EINVAL: the file is no key file, or its two halves do not belong
  * together. The error names file and line. */
 int keys_load(struct keys_identity **out, const char *path, struct error *err);
@@ -82,9 +82,10 @@ struct keys_list; /* opaque: the list of the keys that may connect */
 /* The terms of an invitation (wire/invite/invitations.h). */
 struct keys_terms {
 	enum keys_role role; /* role that the invitation grants: agent, console or watcher */
-	/* Number of keys that the invitation may admit in all, and number that it has admitted. */
+	/* Number of keys that the invitation may admit in all, and number of keys that it has
+	 * admitted. */
 	uint32_t uses, used;
-	int64_t ends_s;      /* when the invitation ends, in seconds since 1970 */
+	int64_t ends_s;      /* time at which the invitation ends, in seconds since 1970 */
 	bool is_revoked;
 };
 
@@ -107,10 +108,10 @@ const char *keys_list_path(const struct keys_list *list);
 /* NULL is allowed. */
 void keys_list_free(struct keys_list *list);
 
-/* Reads the file again if it has changed. Call this function a few times a second: it costs one
- * stat if the file has not changed. Returns 1 if the list changed, 0 if not. After an error, even
- * if the file is gone (-ENOENT), the old list stays in force. Each error is reported once, until
- * the file changes. */
+/* Reads the file again if it has changed. Call this function a few times a second. If the file
+ * has not changed, a call costs one stat. Returns 1 if the list changed, 0 if not. After an
+ * error, even if the file is gone (-ENOENT), the old list stays in force. The same error is not
+ * reported again until the file has changed. */
 int keys_list_refresh(struct keys_list *list, struct error *err);
 
 /* Adds an entry, or replaces the entry of this key. Several programs may edit one file. Therefore
@@ -123,8 +124,8 @@ int keys_list_admit(struct keys_list *list, const struct keys_public *key, enum 
 int keys_list_expel(struct keys_list *list, const char *who, struct error *err);
 
 /* Bars a key: this process refuses the key as if it were not on the list. The bar ends when
- * another process writes the list's file, even without a change. This function does not write the
- * file, so only an operator can lift the bar. */
+ * another process writes the list's file, even if the entries stay the same. This function does
+ * not write the file. Therefore nobody but an operator can lift the bar. */
 void keys_list_bar(struct keys_list *list, const struct keys_public *key);
 /* Returns true if the key is on the list and barred. */
 bool keys_list_barred(const struct keys_list *list, const struct keys_public *key);
@@ -133,7 +134,8 @@ bool keys_list_barred(const struct keys_list *list, const struct keys_public *ke
  * the list, or is barred. */
 const struct keys_entry *keys_list_find(const struct keys_list *list,
 	const struct keys_public *key);
-/* For tests and fuzzers: return the number of entries, and entry i in the order of the file. */
+/* For tests and fuzzers. These two functions return the number of entries, and entry i in the
+ * order of the file. */
 size_t keys_list_count(const struct keys_list *list);
 const struct keys_entry *keys_list_at(const struct keys_list *list, size_t i);
 /* Returns a number that increases with every change of the list, so that callers can detect

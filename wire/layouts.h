@@ -3,8 +3,8 @@
  *
  * Each struct of msg.h has a table of its fields in the order on the wire (layouts.c). A struct
  * with an array also has a u32 field with the number of elements. On the wire this count precedes
- * the elements. Two arrays may share a count, as the nodes and stages of a route do. Then the
- * first array is of kind ARRAY, the second of kind SHARED.
+ * the elements. Two arrays may share a count, as the nodes and stages of a route do. In this case
+ * the first array is of kind ARRAY, and the second is of kind SHARED.
  */
 #ifndef WIRE_LAYOUTS_H
 #define WIRE_LAYOUTS_H

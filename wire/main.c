@@ -85,9 +85,9 @@ static const struct options_table table_of_keys = {
 	       "one.\n",
 };
 
-/* Reads the command line of a command that takes n words. argv[0] is the command. Returns false
- * if there is nothing to run, because help was printed or the line is wrong. Then sets *status to
- * the exit status. */
+/* Reads the command line of a command that takes n words. argv[0] is the command. If help was
+ * printed or the line is wrong, sets *status to the exit status and returns false, because there
+ * is nothing to run. */
 static bool read_line(struct request *r, int argc, char **argv, unsigned n, const char *words,
 		      int *status)
 {

@@ -224,16 +224,17 @@ long msg_encode(const struct msg *m, void *out, size_t room)
 
 /* ---- reading ----
  *
- * A message is read in two passes over the same bytes. The first pass checks everything and adds up
- * the memory for the arrays. The second pass fills the structs; one allocation holds all arrays.
- * The message's length limits this memory: each byte of an array on the wire gives at most 24 bytes
- * in memory. */
+ * A message is read in two passes over the same bytes. The first pass checks everything and adds
+ * up the memory for the arrays. The second pass fills the structs. A single allocation holds all
+ * arrays. The message's length limits the size of this allocation, because each byte of an array
+ * on the wire gives at most 24 bytes in memory. */
 
 struct reader {
 	const unsigned char *data;
 	size_t size, at;
-	char *pool;     /* memory for the arrays; NULL in the first pass */
-	size_t pool_at; /* bytes of the pool that are needed (first pass) or used (second pass) */
+	char *pool;     /* memory for the arrays; NULL during the first pass */
+	/* Number of bytes of the pool that are needed (first pass) or used (second pass). */
+	size_t pool_at;
 };
 
 static bool take_bytes(struct reader *r, size_t n, const unsigned char **from)

@@ -63,13 +63,13 @@ struct msg_task_event {
 	uint16_t blocker_node; /* always equal to `node`; no program reads it */
 	uint32_t microbatch;
 	uint32_t attempt;
-	/* WORK_WAITS, WORK_STARTS: the microbatch for which this task waited, because that
-	 * microbatch was running or held the slot; UINT32_MAX: none. */
+	/* WORK_WAITS, WORK_STARTS: the microbatch that made this task wait, because it was
+	 * running or held the slot; UINT32_MAX: no microbatch. */
 	uint32_t blocker;
-	int64_t at_us;     /* when the task began to wait, started or ended */
-	int64_t arrived_us; /* when the task's input arrived */
-	/* WORK_STARTS: time from when the task could have started until the event loop started
-	 * the task. 0 for other events, and with emulated times. */
+	int64_t at_us;     /* time at which the task began to wait, started or ended */
+	int64_t arrived_us; /* time at which the task's input arrived */
+	/* WORK_STARTS: the delay of the start: the event loop started the task this long after
+	 * the task could have started. 0 for other events, and with emulated times. */
 	uint32_t late_us;
 	float loss;         /* loss at the end of a loss task; otherwise 0 */
 	uint8_t counted;    /* WORK_ENDS: 1: this node added the task's gradient to its sum */
@@ -129,14 +129,15 @@ struct msg_ready {
 	uint64_t corpus_hash;
 };
 
-/* A stuck link: tensors wait, and nothing was acknowledged for `ms` milliseconds. This is longer
- * than expected_ms, which follows from the link's round trips and the bytes under way. */
+/* A stuck link: tensors wait, and nothing was acknowledged for `ms` milliseconds. The link counts
+ * as stuck because `ms` exceeds expected_ms, which follows from the link's round trips and the
+ * bytes under way. */
 struct msg_stuck {
 	uint16_t to;
 	uint32_t ms, expected_ms;
 	uint8_t small_passes; /* 1: the peer answered small messages while the link was stuck */
-	/* 1: the link loses only large messages, because the peer has answered small messages for
-	 * long enough. */
+	/* 1: the link loses large messages. The evidence: for long enough, the peer has answered
+	 * small messages but no large message. */
 	uint8_t large_lost;
 };
 
@@ -155,7 +156,8 @@ struct msg_heartbeat {
 	/* 1: the agent drains: it leaves as soon as its stage does not need it */
 	uint8_t drains;
 	uint32_t queued;      /* number of tasks that wait to run */
-	/* Number of tensors that the agent delays, or has sent without an acknowledgement yet. */
+	/* Number of tensors that the agent delays, and of sent tensors that are not acknowledged
+	 * yet. */
 	uint32_t in_flight;
 	uint64_t tasks_done;
 	uint64_t rss_bytes;
@@ -168,7 +170,8 @@ struct msg_heartbeat {
 	/* Number of messages that the agent has resent, and number of received messages that it
 	 * has refused. */
 	uint64_t resent, refused;
-	/* 1 + the number of the node from which the agent awaits a part of a sum; 0: none */
+	/* 1 + the number of the node from which the agent awaits a part of a sum; 0: no such
+	 * node */
 	uint16_t awaits;
 	uint32_t n_stuck; /* number of stuck links, at most MSG_STUCK */
 	const struct msg_stuck *stuck;
@@ -203,8 +206,8 @@ struct msg_committed {
 	struct device_time spent;
 };
 
-/* Reports that the standby copy that MSG_KEEP ordered is complete. hash 0: the copy failed, for the
- * reason in text. */
+/* Answers MSG_KEEP: the standby copy is complete. hash 0: the copy failed, for the reason in
+ * text. */
 struct msg_kept {
 	uint64_t assignment;
 	uint8_t stage;
@@ -276,8 +279,8 @@ struct msg_links {
 	uint32_t n_links;
 	const struct msg_link *links;
 	uint8_t wire; /* enum tensor_format of the measured transfers */
-	/* Mean time in which this node encodes an activation, and decodes one; 0: unknown. These
-	 * times are no part of measured_delay_s. */
+	/* Mean times that this node takes to encode an activation and to decode an activation; 0:
+	 * unknown. These times are no part of measured_delay_s. */
 	float encode_s, decode_s;
 };
 
@@ -285,15 +288,15 @@ struct msg_links {
 struct msg_measured {
 	uint64_t id;
 	/* The node at the other end. MSG_NOBODY: the latencies of all links were measured, and
-	 * MSG_LINKS reports them. */
+	 * MSG_LINKS reports these latencies. */
 	uint16_t to;
 	uint8_t reached; /* 0: the agent did not reach the node, for the reason in text */
 	float latency_s, spread_s, bandwidth_bytes_per_s; /* figures of the link, as in msg_link */
 	char text[160];
 };
 
-/* Reports that messages of the agent have reached the nodes of the newest MSG_CONNECT, apart from
- * the nodes with the use CONNECT_SPARE. */
+/* Answers the newest MSG_CONNECT: messages of the agent have reached all nodes that MSG_CONNECT
+ * names, except the nodes with the use CONNECT_SPARE. */
 struct msg_connected {
 	uint64_t id;
 };
@@ -306,7 +309,8 @@ struct msg_join {
 	uint8_t key[32];
 	uint8_t role;     /* enum keys_role that the process wants */
 	char name[64];    /* the name that the process wants */
-	uint8_t is_exact; /* 1: the controller must refuse the key rather than change the name */
+	/* 1: if the controller would have to change the name, it must refuse the key instead. */
+	uint8_t is_exact;
 };
 
 /* Answers MSG_JOIN: the key is admitted under this name. If the key is not admitted, the answer is
@@ -332,8 +336,8 @@ struct msg_welcome {
 	/* Emulated times of this node, in seconds, before the time scale. */
 	double forward_s, backward_s, loss_s, dispatch_overhead_s;
 	double serialise;        /* 1: a link carries one tensor at a time */
-	/* (n_nodes) The next three arrays have n_nodes elements: emulated transfer times of a
-	 * tensor in fp32 to each node, before the time scale. */
+	/* Number of nodes. Each of the next three arrays has one element for each node: emulated
+	 * transfer times of a tensor in fp32 to this node, before the time scale. */
 	uint32_t n_delays;
 	/* An activation's transfer time in seconds; negative: there is no link. */
 	const float *delay_s;
@@ -353,7 +357,7 @@ struct msg_welcome {
 
 struct msg_refused {
 	char reason[256];
-	/* 1: the refusal is final: an agent that is started again with this key is refused
+	/* 1: the refusal is final. An agent that is started again with this key is refused
 	 * again. */
 	uint8_t final;
 };
@@ -386,9 +390,9 @@ struct msg_peers {
 struct msg_assign {
 	uint64_t assignment; /* number of this assignment; later assignments have greater numbers */
 	uint8_t stage;
-	/* 1: the stage gets the weights and moments of the agent's standby copy. If there is no
-	 * copy, the agent keeps its present weights and moments. 0: the agent initialises weights
-	 * and moments from the seed. */
+	/* 1: the stage gets the weights and moments of the agent's standby copy; without a copy
+	 * the agent keeps its present weights and moments. 0: the agent initialises weights and
+	 * moments from the seed. */
 	uint8_t fetch;
 };
 
@@ -417,9 +421,9 @@ enum restore_kind { RESTORE_FILE, RESTORE_AVERAGE };
 /* Orders the agent to restore a stage that no process holds. The agent answers MSG_READY or
  * MSG_UNREADY.
  *
- * FILE: the agent loads its machine's checkpoint of `iteration`, whose file must have this hash.
- * AVERAGE: the agent computes a weighted average of n_from other stages of that iteration
- * (model/average.h). */
+ * FILE: the agent loads the file of its machine's checkpoint of `iteration`. The file must have
+ * this hash. AVERAGE: the agent computes a weighted average of n_from other stages, as they were
+ * after `iteration` (model/average.h). */
 struct msg_restore {
 	uint64_t assignment;
 	uint8_t stage;
@@ -429,10 +433,10 @@ struct msg_restore {
 	/* FILE: 1: the controller can send this file to an agent that lacks it. */
 	uint8_t on_controller;
 	uint32_t n_from;
-	const uint16_t *nodes;  /* (n_from) nodes that have the stages to be averaged */
-	const uint8_t *stages;  /* (n_from) the stages to be averaged */
-	const float *weights;   /* (n_from) factor of each stage in the average */
-	const uint64_t *hashes; /* (n_from) hashes of the stages' weights; 0: unknown */
+	const uint16_t *nodes;  /* the n_from nodes that have the stages to be averaged */
+	const uint8_t *stages;  /* the n_from stages to be averaged */
+	const float *weights;   /* factor of each of the n_from stages in the average */
+	const uint64_t *hashes; /* hashes of the n_from stages' weights; 0: unknown */
 };
 
 struct msg_plan {
@@ -440,8 +444,8 @@ struct msg_plan {
 	uint32_t n_routes;
 	const struct route *routes;
 	uint32_t n_ranks;
-	/* The node's tasks, in the order of their predicted starts. The node runs them in this
-	 * order. If the list is empty, the node runs its tasks in order of arrival. */
+	/* The node's tasks, sorted by their predicted starts. The node runs them in this
+	 * sequence. If the list is empty, the node runs its tasks in order of arrival. */
 	const struct msg_rank *ranks;
 };
 
@@ -462,7 +466,7 @@ struct msg_reroute {
 	uint32_t n_gone;
 	const uint16_t *gone; /* nodes that have left the run */
 	/* Format of activations and gradients, as in this iteration's START. A node that joined
-	 * after START learns it here. */
+	 * after START learns the format from this field. */
 	uint8_t wire;
 };
 
@@ -484,14 +488,14 @@ struct msg_reduce {
 struct msg_commit {
 	uint64_t iteration;
 	uint32_t attempt; /* number of the attempt at the sum that this message commits */
-	/* Factor of the summed gradient. If `visits` is empty, this is 1/microbatches times the
-	 * factor of gradient clipping. If `visits` is set, this is only the factor of clipping,
-	 * because each stage divides by its own visits (hyper_stage_scale). */
+	/* Factor of the summed gradient. If `visits` is empty, the factor is 1/microbatches times
+	 * the factor of gradient clipping. If `visits` is set, it is the factor of gradient
+	 * clipping alone, because each stage divides by its own visits (hyper_stage_scale). */
 	float scale;
 	float lr, beta1, beta2, eps, weight_decay;
 	/* A set of stages (bit s: stage s); 0: none. After the step, every stage outside the set
 	 * copies the weights and moments of a stage in the set (stage_set_source). Each node of a
-	 * stage outside the set has a standby copy of the stage that it copies. */
+	 * stage outside the set has a standby copy of the stage whose weights it takes. */
 	uint64_t stack_from;
 	struct stage_visits visits;
 };
@@ -527,11 +531,13 @@ struct msg_stop {
 };
 
 /* Orders the agent to measure the link to a node: first its latency, then its bandwidth.
- * MSG_NOBODY: measure the latencies of the links to all peers at the same time. */
+ * MSG_NOBODY: orders the agent to measure the latencies of the links to all peers at the same
+ * time. */
 struct msg_measure {
 	uint64_t id; /* number of this order; later orders have greater numbers */
 	uint16_t to;
-	/* Time limit in milliseconds, which begins when the two nodes are connected. */
+	/* Time limit in milliseconds. The time counts from the moment at which the two nodes are
+	 * connected. */
 	uint32_t most_ms;
 };
 
@@ -539,8 +545,8 @@ struct msg_measure {
  * advance. */
 #define MSG_CONNECT_MOST 64
 
-/* Purposes of a connection, in this order: activations and gradients; slices of sums; activations
- * in case the node must replace another node. */
+/* Purposes of a connection, in the order of the enumerators: activations and gradients; slices of
+ * sums; activations in case the node must replace another node. */
 enum connect_use { CONNECT_ACTIVATIONS, CONNECT_SUMS, CONNECT_SPARE };
 
 struct msg_connect_to {
@@ -581,7 +587,7 @@ struct msg_file_part {
 	/* Size of the whole file in bytes; 0: the sender cannot send the file, for the reason in
 	 * text. */
 	uint64_t total;
-	/* When the file was last changed, by the clock of the sender's machine. */
+	/* Time at which the file was last changed, by the clock of the sender's machine. */
 	int64_t modified_us;
 	char text[160];
 };
@@ -617,9 +623,9 @@ struct msg_tensor {
 	uint8_t stage;  /* PART, SUM, STATE: the stage to which the data belongs; otherwise 0 */
 	uint64_t hash;  /* STATE: hash of the body; otherwise 0 */
 	uint64_t offset;   /* PART, SUM: offset in bytes; otherwise 0 */
-	/* ACTIVATION, GRADIENT, PART, SUM: when the sender had computed the tensor, and when the
-	 * sender had encoded the tensor and could send it. Both are on the controller's clock; 0:
-	 * unknown. */
+	/* ACTIVATION, GRADIENT, PART, SUM: time at which the sender had computed the tensor, and
+	 * time at which the sender had encoded the tensor and could send it. Both times are on
+	 * the controller's clock; 0: unknown. */
 	int64_t computed_us, encoded_us;
 	uint32_t n_routes; /* number of routes: 1 for ACTIVATION and GRADIENT */
 	const struct route *routes;
@@ -719,7 +725,7 @@ struct checkpoint_failure {
 
 struct msg_see_status {
 	uint8_t phase;        /* enum run_phase */
-	/* 1: by the operator's order, the run is paused, or will be paused after this
+	/* 1: the operator has ordered a pause. The run is paused, or will be paused after this
 	 * iteration. */
 	uint8_t paused;
 	uint64_t iteration;   /* number of the iteration under way */
@@ -735,7 +741,7 @@ struct msg_see_status {
 	 * next_phase_from: first iteration of the next phase; 0: there is none. */
 	uint32_t skip_phase, n_skip_phases, next_skip;
 	uint64_t next_phase_from;
-	/* Formats of activations and of sums in this iteration (enum tensor_format). */
+	/* Format of activations and format of sums in this iteration (enum tensor_format). */
 	uint8_t wire, sum_wire;
 	/* Present time by the controller's clock. All other times in these messages are on this
 	 * clock. */
@@ -749,8 +755,8 @@ struct msg_see_status {
 	uint64_t dropped;
 	uint32_t faults;          /* number of faults that are injected and active */
 	char doing[128];      /* the present activity, in words */
-	/* In PHASE_GATHERING: the steps that this run's start has, as bits 1 << enum gather_step.
-	 * In other phases 0. */
+	/* In PHASE_GATHERING: the steps that the start of this run consists of, as bits 1 << enum
+	 * gather_step. In other phases 0. */
 	uint8_t steps;
 	uint8_t step; /* the present step, an enum gather_step */
 	/* Progress of the step: `part` of `parts` agents, rounds, nodes or stages are done. parts
@@ -775,7 +781,7 @@ struct msg_see_node {
 
 struct msg_see_plan {
 	uint64_t epoch;
-	uint64_t iteration; /* first iteration that the controller runs by this plan */
+	uint64_t iteration; /* first iteration for which the controller uses this plan */
 	uint32_t path_length, skip_share, n_stages; /* as in msg_see_status */
 	/* Predicted times of an iteration, in plan seconds: */
 	float iteration_s, sync_s, wait_s, lower_bound_s, idle_fraction;
@@ -787,7 +793,7 @@ struct msg_see_plan {
 	char name[32];        /* name of a plan that is not in force: "skip 3/6", "dtfm" */
 	float elapsed_s;      /* duration of the search for the plan */
 	uint32_t n_visits;
-	/* (n_stages) number of microbatches that visit each stage */
+	/* for each of the n_stages stages, the number of microbatches that visit it */
 	const uint32_t *visits;
 	uint32_t n_routes;
 	const struct route *routes;
@@ -813,8 +819,8 @@ struct msg_see_iteration {
 	float sync_s, predicted_sync_s;
 	float real_s; /* real seconds from the previous commit to this commit */
 	uint32_t collisions;
-	/* Total time that tasks waited, in plan seconds, and share of their time in which nodes
-	 * were idle. */
+	/* Total time that tasks waited, in plan seconds. Share of the nodes' time in which the
+	 * nodes were idle. */
 	float wait_s, idle_fraction;
 	float gradient_norm, clip, lr;
 	float tokens_per_s;                      /* tokens trained in a real second */
@@ -823,7 +829,7 @@ struct msg_see_iteration {
 	uint32_t rerun; /* number of microbatches that ran again */
 	/* Time of the commit, by the controller's clock and by the wall clock. */
 	int64_t at_us, wall_us;
-	char algorithm[16]; /* algorithm of the plan; "": unknown */
+	char algorithm[16]; /* algorithm that made the plan; "": unknown */
 	uint8_t wire, sum_wire; /* enum tensor_format of activations, and of sums */
 };
 
@@ -855,7 +861,7 @@ struct msg_see_fault {
 	uint8_t active;
 	int32_t node, peer;
 	float factor;
-	int64_t ends_us; /* when the fault ends, on the controller's clock */
+	int64_t ends_us; /* time at which the fault ends, on the controller's clock */
 };
 
 /* Predicts the effect of a command that the operator considers. */
@@ -865,7 +871,8 @@ struct msg_see_preview {
 	uint8_t feasible;
 	uint64_t iteration;   /* first iteration that the command would affect */
 	float before_iteration_s, after_iteration_s;
-	/* Time that the sums take after the last backward pass, without and with the command. */
+	/* Time that the sums take after the last backward pass: without the command, and with the
+	 * command. */
 	float before_sync_s, after_sync_s;
 	float before_wait_s, after_wait_s;
 	uint32_t before_peak_slots, after_peak_slots, memory;
@@ -876,7 +883,8 @@ struct msg_see_preview {
 	uint32_t n_predictions;
 	uint32_t before_path_length, after_path_length;
 	float elapsed_s;
-	char text[192]; /* reason why there is no plan; if there is a plan: a warning, or "" */
+	/* If there is no plan, the reason for this. If there is a plan, a warning or "". */
+	char text[192];
 };
 
 struct msg_see_reply {
@@ -919,13 +927,14 @@ const char *msg_name(enum msg_type type); /* "tensor", for example; "unknown" fo
 /* Returns the encoded size without the body; 0 if the message exceeds a limit. */
 size_t msg_size(const struct msg *m);
 /* Writes exactly msg_size bytes to out, which has room for `room` bytes. The caller appends the
- * body. Returns the size, or -EINVAL (a limit is exceeded), or -ENOSPC (out is too small). */
+ * body. Returns the size. -EINVAL: a limit is exceeded; -ENOSPC: `out` is too small. */
 long msg_encode(const struct msg *m, void *out, size_t room);
 /* Decodes *m from untrusted bytes. Allocates memory for arrays (msg_clear). m->body points into
- * data. Returns 0, or -EBADMSG (malformed), -EPROTONOSUPPORT (another version), -ENOMEM. After an
- * error *m is empty. */
+ * data. Returns 0. -EBADMSG: the bytes are malformed; -EPROTONOSUPPORT: the message is of another
+ * version; -ENOMEM. After an error *m is empty. */
 int msg_decode(struct msg *m, const void *data, size_t size);
-/* Returns true if the bytes begin like a message of another version, which msg_decode refuses. */
+/* Returns true if the bytes begin like a message of another version. msg_decode refuses such a
+ * message. */
 bool msg_is_foreign(const void *data, size_t size);
 /* Frees the memory that msg_decode allocated. A zeroed message is allowed. */
 void msg_clear(struct msg *m);

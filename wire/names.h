@@ -31,8 +31,9 @@
 	X(ALERT, "alert") \
 	X(AGENT, "agent") /* a warning or error in the log of an agent */
 
-/* X(enumerator, name). The comments explain the fields of struct msg_command that a verb uses. With
- * the text "preview", the controller only plans or describes the effect of the command. */
+/* X(enumerator, name). The comment of a verb explains the fields of struct msg_command that the
+ * verb uses. With the text "preview", the controller only plans or describes the effect of the
+ * command. */
 #define COMMAND_VERBS(X) \
 	X(SKIP, "skip")       /* value: skip ratio; text: "preview" or "" */ \
 	X(FAIL, "fail")       /* node: the node to mark failed; text: "preview" or "" */ \
@@ -63,7 +64,7 @@
 	X(CUT, "cut") /* text: number of layers of each stage, "0,7,5"; "": the numbers that were \
 		       * proposed last. Before the numbers, "preview" may stand. */
 
-/* Coarse classes of the states of a node, by its part in the run. */
+/* Coarse classes of a node's states. The class says how the node takes part in the run. */
 enum node_presence { NODE_NOT_THERE, NODE_COMES, NODE_TAKES_PART, NODE_LOST };
 
 /* X(enumerator, name in the record, name on consoles, short name for narrow columns, presence).

@@ -22,7 +22,7 @@
 	NUMBER(U8, uint8_t, running, 1) \
 	NUMBER(U32, uint32_t, queued, 0) \
 	NUMBER(U64, int64_t, heard_us, 0) /* last heartbeat, on the controller's clock */ \
-	NUMBER(U64, int64_t, since_us, 0) /* when the node entered its state */ \
+	NUMBER(U64, int64_t, since_us, 0) /* time at which the node entered its state */ \
 	NUMBER(U64, uint64_t, committed, 0) \
 	NUMBER(U64, uint64_t, hash, 0) \
 	NUMBER(U8, uint8_t, hash_agrees, 1) \

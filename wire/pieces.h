@@ -14,7 +14,8 @@ struct piece {
 
 /* A whole message: n pieces in the order of its bytes. */
 struct pieces {
-	struct piece *list; /* the n pieces; NULL: the message is in one block instead */
+	/* The n pieces; NULL: the message is not in pieces but in one block. */
+	struct piece *list;
 	uint32_t n;
 };
 

@@ -1,8 +1,8 @@
 /* post.c - the message endpoint of a process: its links, its poll set, the calls of its main loop.
  *
  * A post owns links (link.h): one for each address at which the post listens, and one for each
- * peer that the post dials. Every peer has a channel (channel.h) for each class of messages. The
- * channels decide which chunk is sent next, and the post carries chunks between channels and
+ * peer that the post dials. Every peer has a channel (channel.h) for each class of messages. A
+ * channel decides which of its chunks is sent next. The post carries chunks between channels and
  * links. Each chunk also acknowledges the chunks received in its class. The post sends a separate
  * acknowledgement when nothing more waits to be received, or after ACK_FRAMES frames.
  */
@@ -31,10 +31,11 @@
 /* Limit of a peer's silence while chunks are overdue, as a multiple of the time after which the
  * peer's answer was due. */
 #define SILENCE_TIMES 4
-/* Limit of frames handled in one call, so that the call's now_us stays nearly right. */
+/* Limit of the frames that are handled in one call. It keeps the call short, so that the call's
+ * now_us is still nearly the present time at the end. */
 #define TURNS_PER_CALL 32
-/* Limit of bytes opened and sealed in one call, so that the caller can soon serve its other
- * posts. */
+/* Limit of the bytes that are opened and sealed in one call, so that the caller can soon serve
+ * its other posts. */
 #define CALL_BYTES MIB
 
 /* ---- opening and closing ---- */
@@ -199,7 +200,9 @@ static void line_close(struct post *p, struct line *line)
 	p->n_lines--;
 	p->lines[line->index] = p->lines[p->n_lines];
 	p->lines[line->index]->index = line->index;
-	link_close(line->link); /* closing its descriptors removes them from the epoll set */
+	/* link_close closes the link's descriptors, which also removes them from the epoll
+	 * set. */
+	link_close(line->link);
 	free(line);
 }
 
@@ -207,7 +210,7 @@ void post_close(struct post *p)
 {
 	if (p == NULL)
 		return;
-	/* Sends only the acknowledgements that can be sent at once. */
+	/* An acknowledgement that cannot be sent at once is dropped. */
 	post_flush_acks(p, 0);
 	post_release(&p->lent);
 	for (uint32_t i = 0; i < p->options.peers_most; i++) {
@@ -407,14 +410,14 @@ static void take_from_threads(struct post *p, int64_t now_us)
 	sealers_clear(p->sealers);
 	for (uint32_t i = 0; i < p->n_lines; i++) {
 		struct line *line = p->lines[i];
-		/* Resumes reading from the link here, because nothing else does so if the frames
-		 * that the link was opening were dropped. */
+		/* If the frames that the link was opening were dropped, nothing else resumes
+		 * reading from the link. */
 		if (!link_in_transit(line->link) && line->reads_paused)
 			set_ready(p, line);
 		if (!link_in_transit(line->link))
 			continue;
-		/* link_transmit_sealed may find room in a blocked trunk, and no event then
-		 * reports the room. Therefore this function must send the waiting chunks. */
+		/* link_transmit_sealed may find room in a blocked trunk. In this case no event
+		 * reports the room, so this function must send the waiting chunks. */
 		const bool blocked = is_blocked(line);
 		link_transmit_sealed(line->link);
 		post_line_changed(p, line);
@@ -437,8 +440,8 @@ static void poll_lines(struct post *p, int64_t now_us)
 	}
 }
 
-/* Stops polling a link's descriptors while the threads have enough frames of the link to open, and
- * resumes afterwards. */
+/* While the threads have enough frames of a link to open, stops polling the link's descriptors.
+ * Afterwards resumes polling. */
 static void watch_reads(struct post *p, struct line *line)
 {
 	const bool full = link_full(line->link);
@@ -573,8 +576,8 @@ int post_join(struct post *p, struct post_message *m)
 }
 
 /* Checks the deadlines of a peer's channels. After OVERDUE_MOST timeouts in a row, redials the
- * trunk, because a new connection may work. While chunks are overdue, the session may be silent for
- * longer than silence_us. Otherwise a slow link would look like a dead peer. */
+ * trunk, because a new connection may work. While chunks are overdue, allows the session to be
+ * silent for longer than silence_us. Otherwise a slow link would look like a dead peer. */
 static void tick_peer(struct post *p, struct peer *peer, int64_t now_us)
 {
 	bool overdue = false;
@@ -682,9 +685,10 @@ int post_forget(struct post *p, post_peer_id id)
 
 /* ---- information ---- */
 
-/* Returns since when messages have waited without any acknowledgement in their class; 0: no
- * message waits. A class may be waiting only for a more urgent class. Therefore, if a more urgent
- * class waits, a class counts only if some of its chunks are under way. */
+/* Returns the time from which messages have waited without any acknowledgement in their class; 0:
+ * no message waits. If a more urgent class waits too, a class counts only if some of its chunks
+ * are under way. Without such chunks the class may be waiting for nothing but the more urgent
+ * class. */
 static int64_t stalled_since(const struct peer *peer)
 {
 	int64_t since = 0;

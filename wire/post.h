@@ -22,10 +22,10 @@
  * LOSSY messages use them in turn, so that one lost packet does not delay the next message. They
  * may therefore arrive out of order.
  *
- * For bulk it matters which end dials. From the dialing to the listening end, nanomsg blocks the
- * sender while the connection is full, and chunks are sent at the full rate. In the other direction
- * nanomsg drops frames that do not fit the socket's buffer, so the post keeps a small window.
- * Therefore the sender of tensors dials.
+ * For bulk it matters which of the two processes dials. In the direction from the dialing process
+ * to the listening process, nanomsg blocks the sender while the connection is full, and chunks
+ * are sent at the full rate. In the other direction nanomsg drops frames that do not fit the
+ * socket's buffer, so the post keeps a small window. Therefore the sender of tensors dials.
  *
  * With the option `connections`, the post spreads messages to another machine over several
  * connections, so that they fill links with long round trips. Urgent messages must find a short
@@ -54,7 +54,8 @@ typedef uint32_t post_peer_id; /* number of a peer, never reused; 0: nobody */
 #define POST_EPHEMERAL_ROLES \
 	(KEYS_ROLE_BIT(KEYS_CONSOLE) | KEYS_ROLE_BIT(KEYS_WATCHER) | KEYS_ROLE_BIT(KEYS_INVITATION))
 
-/* In every field, 0 stands for the default value, which the field's comment gives at its end. */
+/* In every field, 0 stands for the default value. The comment of the field names the default
+ * value at its end. */
 struct post_options {
 	const struct keys_identity *identity; /* borrowed until post_close; required */
 	/* Borrowed until post_close: the keys that may connect, which may be edited at any time.
@@ -74,9 +75,9 @@ struct post_options {
 	/* Limit of the bytes of all incomplete received messages together. Each peer can always use
 	 * its share (channel.h). Default 1 GiB. */
 	size_t assembling_most_bytes;
-	/* Number of connections to each dialed peer on another machine. The peer gets this number
-	 * of connections for activations, and again for sums and weights. 1: a single connection
-	 * for all messages. Default 1. */
+	/* Number of connections to each dialed peer on another machine. The post opens this
+	 * number of connections for activations, and the same number for sums and weights. 1: a
+	 * single connection for all messages. Default 1. */
 	unsigned connections;
 	/* Number of connections for activations that the post may add, for all peers together. A
 	 * peer whose activations come in bursts gets enough connections to send a burst at once.
@@ -136,7 +137,7 @@ int64_t post_deadline_us(const struct post *p);
  * that wait for this turn of the loop. A turn sends about a MiB, however long the messages are.
  * Call this function in every turn, because it is cheap. */
 void post_tick(struct post *p, int64_t now_us);
-/* Returns true if chunks wait for the next post_tick, and for nothing else. */
+/* Returns true if there are chunks that wait only for the next post_tick. */
 bool post_waits_for_tick(const struct post *p);
 
 /* Classes of messages, the most urgent class first. Messages of a more urgent class overtake
@@ -165,9 +166,9 @@ struct post_part {
 };
 
 /* Sends a copy of the joined parts as one message. -EAGAIN: a RELIABLE message would exceed
- * retained_most_bytes (post_room returns the bytes left); a LOSSY message could not be sent now
- * and was dropped. -ENOTCONN: there is no session for a LOSSY message. -EMSGSIZE: the message is
- * longer than message_most_bytes, or a LOSSY message is longer than a chunk. -ENOENT: no such
+ * retained_most_bytes (post_room returns the bytes left), or a LOSSY message could not be sent
+ * now and was dropped. -ENOTCONN: there is no session for a LOSSY message. -EMSGSIZE: the message
+ * is longer than message_most_bytes, or a LOSSY message is longer than a chunk. -ENOENT: no such
  * peer. -ENOMEM. */
 int post_send(struct post *p, post_peer_id peer, const struct post_part *parts, size_t n_parts,
 	enum post_flags flags, int64_t now_us);
@@ -200,9 +201,9 @@ enum post_kind {
 	POST_DATA = 1, /* a message */
 	POST_UP,       /* the peer is reachable; `restarted`: the peer has a new process */
 	/* The peer is silent, expelled or superseded. Messages to the peer are kept until the
-	 * peer is up again or forgotten. The post forgets a peer of POST_EPHEMERAL_ROLES after
-	 * the caller has received this event. The caller must forget any other peer with a shared
-	 * key. */
+	 * peer is up again or forgotten. If the peer's role is in POST_EPHEMERAL_ROLES, the post
+	 * forgets the peer after the caller has received this event. The caller must forget any
+	 * other peer with a shared key. */
 	POST_DOWN,
 	/* `lost` RELIABLE messages to the peer's old process were dropped. A POST_UP with
 	 * `restarted` follows. */
@@ -215,7 +216,7 @@ struct post_message {
 	enum post_kind kind;
 	post_peer_id peer;
 	/* POST_DATA: the message; otherwise NULL. Borrowed until the next post_receive or
-	 * post_close; after post_keep until post_release. */
+	 * post_close. After post_keep, borrowed until post_release. */
 	const uint8_t *data;
 	size_t size;
 	/* POST_DATA: the message in the buffers of its chunks, if it was not joined. data is then
@@ -234,12 +235,13 @@ void post_charge(struct post *p, post_peer_id peer, double frames, int64_t now_u
 
 /* Gives the next message or event. Returns 0, or -EAGAIN if there is no message or event now. */
 int post_receive(struct post *p, int64_t now_us, struct post_message *out);
-/* Keeps the data of the message received last until post_release, even if post_receive or
- * post_close is called earlier. Makes no copy. */
+/* Keeps the data of the newest received message until post_release, even if post_receive or
+ * post_close is called before. Makes no copy. */
 void post_keep(struct post *p, struct post_message *m);
 void post_release(struct post_message *m); /* frees a message's data, if it has any */
-/* Joins the pieces of a message into one block. The message must be kept, or be the one received
- * last. Returns 0, also if the message has no pieces; -ENOMEM: the message is unchanged. */
+/* Joins the pieces of a message into one block. The message must be a kept message or the newest
+ * received message. Returns 0, also if the message has no pieces. -ENOMEM: the message is
+ * unchanged. */
 int post_join(struct post *p, struct post_message *m);
 
 struct post_peer_info {
@@ -250,12 +252,16 @@ struct post_peer_info {
 	bool dialed;
 	bool up;
 	uint64_t incarnation;       /* identifies the peer's process; 0 before the first POST_UP */
-	int64_t heard_us;           /* when the last authenticated frame arrived; 0: never */
-	int64_t down_us;            /* when the last session ended; 0: none has ended */
-	/* Since when messages of some class wait without any acknowledgement in the class; 0: no
-	 * message waits. A class that only waits for a more urgent class does not count. */
+	/* Time at which the newest authenticated frame arrived; 0: no such frame has arrived. */
+	int64_t heard_us;
+	/* Time at which the last session ended; 0: no session has ended. */
+	int64_t down_us;
+	/* Time from which messages of some class have waited without any acknowledgement in the
+	 * class; 0: no message waits. A class does not count if it waits for nothing but a more
+	 * urgent class. */
 	int64_t stalled_us;
-	/* When the newest of the answered large probes was sent; 0: none was answered. */
+	/* Time at which the newest of the answered large probes was sent; 0: no large probe was
+	 * answered. */
 	int64_t large_passed_us;
 	/* Least round trip in a sliding window of 10 to 20 s; 0: unknown. Time without measurements
 	 * does not count. */
@@ -266,7 +272,8 @@ struct post_peer_info {
 	int64_t rto_us;
 	/* Greatest delivery rate in the last rounds (flow.h); 0: unknown. */
 	uint64_t delivery_bytes_per_s;
-	/* Too little was sent during every measurement, so the link may be faster than measured. */
+	/* True: during every measurement too little was sent, so the link may be faster than
+	 * measured. */
 	bool delivery_limited;
 	size_t under_way_bytes; /* bytes sent and not acknowledged */
 	size_t retained_bytes;
@@ -275,8 +282,8 @@ struct post_peer_info {
 	/* A message of the class was sent and acknowledged on the present connections; always false
 	 * for CONTROL. */
 	bool carried[POST_CLASSES];
-	/* Why no address of a dialed peer can be reached (link_trouble); borrowed until
-	 * post_tick. */
+	/* The reason why no address of a dialed peer can be reached (link_trouble); borrowed
+	 * until post_tick. */
 	const char *trouble;
 	/* The numeric address that the post dials (link_address); borrowed until post_tick. */
 	const char *address;
@@ -308,18 +315,18 @@ struct post_transfer {
 	post_peer_id peer;
 	enum post_class class;
 	size_t bytes;
-	int64_t queued_us; /* when post_send was called */
-	int64_t left_us;   /* when its first chunk was sent */
-	int64_t acked_us;  /* when the acknowledgement of its last chunk arrived */
-	/* Bytes to this peer that were unacknowledged at the time queued_us. */
+	int64_t queued_us; /* time at which post_send was called */
+	int64_t left_us;   /* time at which the first chunk was sent */
+	int64_t acked_us;  /* time at which the acknowledgement of the last chunk arrived */
+	/* Number of bytes to this peer that were unacknowledged at the time queued_us. */
 	size_t under_way_bytes;
-	/* When the message was queued, the present connections had carried no message of this
-	 * class. The message's transfer time may therefore include dialing, handshakes and the
-	 * first round trips of TCP. */
+	/* True: when the message was queued, the present connections had not yet carried a
+	 * message of this class. The message's transfer time may therefore include dialing,
+	 * handshakes and the first round trips of TCP. */
 	bool first;
 };
-/* Gives the oldest transfer that was not given before. Returns 0, or -EAGAIN if there is no such
- * transfer. Only the newest POST_TRANSFERS transfers are kept. */
+/* Gives the oldest transfer that no earlier call has given. Returns 0, or -EAGAIN if there is no
+ * such transfer. Only the newest POST_TRANSFERS transfers are kept. */
 #define POST_TRANSFERS 1024
 int post_transfer(struct post *p, struct post_transfer *out);
 

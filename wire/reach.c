@@ -75,8 +75,8 @@ static bool read_mapping(const char *text, uint16_t *inside, uint16_t *outside)
 	return true;
 }
 
-/* Returns true if the container's port `inside` suits better than `best` (0: none yet). wanted:
- * the only port that suits; 0: any port suits, but `otherwise` suits best. */
+/* Returns true if the container's port `inside` suits better than the port `best` (0: no port was
+ * found yet). wanted: the only port that suits; 0: any port suits, but `otherwise` suits best. */
 static bool is_better(uint16_t inside, uint16_t best, uint16_t wanted, uint16_t otherwise)
 {
 	if (wanted != 0)
@@ -234,8 +234,8 @@ static bool wait_for(int fd, short events, int64_t until_us)
 	return left_us > 0 && poll(&p, 1, (int)(left_us / 1000) + 1) > 0;
 }
 
-/* Reads one line from the connection. Returns false unless the line is a numeric address other
- * than a loopback address. */
+/* Reads one line from the connection. Returns true if the line is a numeric address and no
+ * loopback address. */
 static bool read_host(int fd, int64_t until_us, char host[LINK_ADDRESS_SIZE])
 {
 	char text[80], url[LINK_ADDRESS_SIZE];

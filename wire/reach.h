@@ -1,4 +1,4 @@
-/* reach.h - finds out at which addresses other machines can reach a port of this one.
+/* reach.h - finds out at which addresses other machines can reach a port of this machine.
  *
  * Many rented containers share one address. The provider maps each container's ports to other
  * ports of this address, and names the mapping in variables of the container's environment:
@@ -28,8 +28,8 @@ struct reach_mapping {
 /* Finds a port mapping in an environment: `size` bytes of variables that each end with NUL. Returns
  * false if there is none.
  *
- * inside: the port at which the process listens. 0: any mapped port suits, but not a port that
- * the provider itself uses, and the port `otherwise` suits best. */
+ * inside: the port at which the process listens. 0: any mapped port suits that the provider
+ * itself does not use, and the port `otherwise` suits best. */
 bool reach_in_environment(const char *block, size_t size, uint16_t inside, uint16_t otherwise,
 			  struct reach_mapping *out);
 /* Finds a mapping in the environment of this process, or of process 1. */
@@ -43,7 +43,7 @@ struct reach {
 };
 
 /* Chooses the addresses of a process that listens at `bound`. The address for all machines is the
- * first of these that is known:
+ * first known address in this list:
  *
  * `given`, from the operator (NULL: none); `bound`, unless it stands for all interfaces; the
  * address of a provider's mapping; `seen` with the port of `bound`; an address of this machine.

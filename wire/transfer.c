@@ -13,8 +13,8 @@
 #include "base/file.h"
 
 enum {
-	/* Number of parts requested ahead. They have 4 MiB together, which is enough for 100
-	 * Mbit/s over 300 ms. */
+	/* Number of parts that are requested ahead. Together these parts have 4 MiB, which is
+	 * enough for 100 Mbit/s over 300 ms. */
 	PARTS_AHEAD = 16,
 	PATIENCE_US = 3000000
 };
@@ -103,7 +103,7 @@ bool transfer_next(struct transfer *t, struct msg_file_ask *ask, int64_t now_us)
 }
 
 /* Completes the file and sets its modification time to the modification time of the sender's
- * file. A later process recognises an unchanged file by this time. */
+ * file. By this time a later process recognises a file that has not changed. */
 static void finish(struct transfer *t)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },
@@ -147,7 +147,8 @@ bool transfer_take(struct transfer *t, const struct msg *m, int64_t now_us)
 		return true;
 	}
 	if (p->offset != t->have)
-		return true; /* ignored: a duplicate, or a part after a missing one */
+		/* Ignored: a part that has arrived already, or a part after a missing part. */
+		return true;
 	if (m->body_size == 0 || m->body_size > MSG_FILE_BYTES || p->total < t->have ||
 	    m->body_size > p->total - t->have || (t->total && p->total != t->total)) {
 		fail(t, "the file changed while it was sent");

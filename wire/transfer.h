@@ -3,9 +3,9 @@
  *
  * The receiver requests several parts ahead. The parts arrive in order, because all their
  * messages have the same class. A part is missing if the sender restarts, or drops an answer for
- * lack of room. If a part does not arrive in time, the receiver requests it and all later parts
- * again. The caller sends the messages. The caller also checks the hash of the whole file, which
- * this module does not know.
+ * lack of room. If a part does not arrive in time, the receiver requests this part and all later
+ * parts again. The caller sends the messages. The caller also checks the hash of the whole file,
+ * which this module does not know.
  */
 #ifndef WIRE_TRANSFER_H
 #define WIRE_TRANSFER_H
@@ -44,11 +44,12 @@ void transfer_begin(struct transfer *t, const struct msg_file_ask *ask, const ch
 		    int64_t now_us);
 /* Ends the transfer. Removes the temporary file if the file is incomplete. */
 void transfer_cancel(struct transfer *t);
-/* Gives the next request that the caller must send. Returns false if there is none now. */
+/* Gives the next request that the caller must send. Returns false if there is no request to send
+ * now. */
 bool transfer_next(struct transfer *t, struct msg_file_ask *ask, int64_t now_us);
 /* Handles a MSG_FILE_PART with its body. Returns false if the part belongs to another file. */
 bool transfer_take(struct transfer *t, const struct msg *m, int64_t now_us);
-/* Returns when to call transfer_next again. */
+/* Returns the time at which to call transfer_next again. */
 int64_t transfer_deadline_us(const struct transfer *t);
 
 /* Fills *m with the answer to a request, from the file at path. body: room for MSG_FILE_BYTES

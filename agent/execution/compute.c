@@ -52,9 +52,9 @@ struct compute {
 	bool pristine;      /* the stage has its initial weights */
 	bool measured;
 	struct pass_times forward, backward, loss;
-	/* the run's corpus; NULL: not opened, because only stage 0 needs it */
+	/* the run's corpus, which only stage 0 needs; NULL: not opened */
 	struct corpus *corpus;
-	int32_t *tokens, *targets; /* (B, T) tokens of a microbatch */
+	int32_t *tokens, *targets; /* tokens of a microbatch, shape (B, T) */
 };
 
 int compute_new(struct compute **out, const struct compute_setup *setup)
@@ -310,7 +310,7 @@ static int follow_commit(struct compute *c, struct job *j)
 
 /* The start of a pass that is timed. */
 struct pass_start {
-	int64_t at_us;      /* when the pass began */
+	int64_t at_us;      /* time at which the pass began */
 	int64_t process_us; /* processor time of this process when the pass began */
 };
 
@@ -321,7 +321,7 @@ static struct pass_start pass_start(void)
 
 /* Adds a pass to the times of its kind. Under a CPU quota, the kernel lets a process that was
  * idle run a short pass at full speed, and stops the process later. Therefore the time of a pass
- * is its elapsed time, or its processor time divided by the quota if that is longer. */
+ * is the longer of two times: its elapsed time, and its processor time divided by the quota. */
 static void add_pass(const struct compute *c, struct pass_times *p, struct pass_start start)
 {
 	double s = (double)(clock_monotonic_us() - start.at_us) * 1e-6;

@@ -1,8 +1,8 @@
 /* compute.h - the jobs of the worker thread: all work on the stage, its standby copy and the
  * corpus.
  *
- * A struct compute belongs to the thread that runs compute_run; other threads read it only while
- * no job runs.
+ * A struct compute belongs to the thread that runs compute_run; other threads may read it while
+ * no job runs, and at no other time.
  */
 #ifndef AGENT_COMPUTE_H
 #define AGENT_COMPUTE_H

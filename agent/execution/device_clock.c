@@ -13,8 +13,9 @@
 #include "base/alloc.h"
 #include "base/array.h"
 
-/* Limit of the intervals in a union. Peers determine the number of transfers, so without a limit a
- * peer could fill the memory. A union that exceeds the limit closes its narrowest gap. */
+/* Limit of the number of intervals in a union. Peers determine the number of transfers, so
+ * without a limit a peer could fill the memory. A union that exceeds the limit closes its
+ * narrowest gap. */
 enum { UNIONS = DEVICE_OTHERS, MOST = DEVICE_CLOCK_INTERVALS };
 
 struct interval {

@@ -27,7 +27,7 @@ void device_clock_begin(struct device_clock *x, int64_t now_us);
  * this time that lies before the present period. */
 void device_clock_add(struct device_clock *x, enum device_state state, int64_t from_us,
 		      int64_t to_us);
-/* Ends the period at until_us and begins the next one. Times after until_us belong to the next
+/* Ends the period at until_us and begins the next period. Times after until_us belong to the next
  * period. */
 void device_clock_end(struct device_clock *x, int64_t until_us);
 /* Returns the times of the states in the last completed period; all 0: no period is complete. */

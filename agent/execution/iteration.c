@@ -113,7 +113,8 @@ void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now
 
 	if (x->uses.progress->iteration == m->iteration && x->uses.progress->iteration &&
 	    x->uses.progress->epoch == m->epoch) {
-		x->uses.tell->tally.dropped++; /* a repeated order is counted as dropped */
+		/* An order that repeats an earlier order is counted as dropped. */
+		x->uses.tell->tally.dropped++;
 		return;
 	}
 	if (m->iteration != x->uses.held->committed + 1 || !p) {
@@ -164,15 +165,15 @@ static void send_to_substitutes(struct iteration *x, const struct route *was, co
 			continue;
 		kept = outputs_find(x->uses.outputs, r->microbatch, route_kind(r, t));
 		if (!kept)
-			/* The output is not computed yet; the task will send it by the new
-			 * route. */
+			/* The output is not computed yet; the task will send the output along the
+			 * new route. */
 			continue;
 		links_send_output(x->uses.links, r, t, false, body_hold(kept), now_us);
 	}
 }
 
-/* Continues the microbatch by a route that differs only in replaced nodes. This node's work stays
- * valid, and each substitute gets the outputs that it needs. */
+/* Continues the microbatch on a route that differs from its previous route only in replaced
+ * nodes. This node's work stays valid, and each substitute gets the outputs that it needs. */
 static void continue_microbatch(struct iteration *x, const struct route *r, int64_t now_us)
 {
 	struct route was = x->routes[r->microbatch];
@@ -247,10 +248,10 @@ static bool has_counted_all(const struct iteration *x)
 	return true;
 }
 
-/* Begins the sum once no task runs. The queue counts a gradient when its task starts. A task that
- * is slowed by a fault or a rehearsal reports its end long after its computation. Without the
- * wait, the sum could overtake the report of a task. The controller would then exclude this node,
- * because the sum would seem to lack a gradient. */
+/* Begins the sum as soon as no task runs. The queue counts a gradient when its task starts. A
+ * task that is slowed by a fault or a rehearsal reports its end long after its computation.
+ * Without the wait, the sum could overtake the report of a task. The controller would then
+ * exclude this node, because the sum would seem to lack a gradient. */
 void iteration_begin_sum(struct iteration *x)
 {
 	if (!queue_running(tasks_queue(x->uses.tasks)) &&
@@ -292,15 +293,15 @@ static void tell_committed(struct iteration *x, int64_t now_us)
 
 void iteration_commit(struct iteration *x, const struct msg_commit *m, int64_t now_us)
 {
-	/* A standby copy of this node's own stage will replace the node's weights, so only the copy
-	 * may answer the commit. The node's present weights may be of an iteration that the run
-	 * repeats after a return to a checkpoint. */
+	/* A standby copy of this node's own stage will replace the node's weights, so the copy,
+	 * and not the node's own stage, must answer the commit. The node's present weights may be
+	 * of an iteration that the run repeats after a return to a checkpoint. */
 	if (standby_standing(x->uses.standby) != STANDBY_NONE &&
 	    standby_stage(x->uses.standby) == x->uses.held->stage)
 		return;
 	if (m->iteration <= x->uses.held->committed) {
-		/* This node has committed the iteration. The controller missed the report and asks
-		 * again. */
+		/* This node has committed the iteration. The controller has not received the
+		 * report and asks for it again. */
 		tell_committed(x, now_us);
 		return;
 	}

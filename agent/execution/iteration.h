@@ -1,7 +1,7 @@
 /* iteration.h - runs an iteration from START to its commit, and evaluations between iterations.
  *
- * orders.c passes an order once the agent is READY and settled. An invalid order is reported to the
- * controller and changes nothing.
+ * orders.c passes an order to this module when the agent is READY and settled. An invalid order
+ * is reported to the controller and changes nothing.
  */
 #ifndef AGENT_ITERATION_H
 #define AGENT_ITERATION_H
@@ -32,9 +32,9 @@ struct job;
 /* The newest evaluation that the controller ordered. */
 struct evaluation {
 	uint64_t iteration;
-	struct route *routes; /* (n) routes of the evaluation */
-	/* (n) for each route, a bit mask of the inputs that have arrived: 1: of the forward pass,
-	 * 2: of the loss */
+	struct route *routes; /* the n routes of the evaluation */
+	/* For each of the n routes, a bit mask of the inputs that have arrived. The mask 1 stands
+	 * for the input of the forward pass, the mask 2 for the input of the loss. */
 	uint8_t *arrived;
 	uint32_t n;
 };
@@ -60,15 +60,15 @@ struct iteration_uses {
 	const struct standby *standby;
 };
 
-/* The state of an agent's iteration; an agent has one. */
+/* The state of an agent's present iteration. Each agent has a single struct iteration. */
 struct iteration {
-	/* (MSG_MICROBATCHES) the route of each microbatch; no hops: unknown */
+	/* the routes of all MSG_MICROBATCHES microbatches; no hops: unknown */
 	struct route *routes;
 	/* The commit that the next step carries out, if requests->step is set. */
 	struct msg_commit commit;
 	struct evaluation evaluation;
-	/* Memory needs that were last compared with the free memory; total 0: none were compared
-	 * yet. */
+	/* The memory needs that the last check compared with the free memory; total 0: no check
+	 * was made yet. */
 	struct needs checked;
 	/* Bytes left for tensors that arrive early; 0: unknown, because the memory was not
 	 * checked yet. */
@@ -94,8 +94,8 @@ bool iteration_needs_input(const struct iteration *x, const struct route *r, uin
 /* Marks an input of an ordered evaluation as received. */
 void iteration_takes_input(struct iteration *x, const struct route *r, uint32_t position);
 
-/* Sets *job to the next job: a step, the layers of a standby copy, or zeroing the gradient. Returns
- * false if there is none. */
+/* Sets *job to the next job: to make a step, to take the layers of a standby copy, or to zero the
+ * gradient. Returns false if there is no job. */
 bool iteration_next_job(struct iteration *x, struct job *job);
 void iteration_job_done(struct iteration *x, const struct job *job, int64_t now_us);
 

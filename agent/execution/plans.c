@@ -22,7 +22,7 @@ const struct agent_plan *plans_find(const struct plans *x, uint64_t epoch)
 }
 
 /* Returns the array entry in which to keep a plan of this epoch. The first choice is the entry
- * that has this epoch, the second a free entry, and the third the entry of the older plan. */
+ * that has this epoch, the second an unused entry, and the third the entry of the older plan. */
 static struct agent_plan *choose_place(struct plans *x, uint64_t epoch)
 {
 	for (int i = 0; i < PLANS_KEPT; i++)

@@ -17,9 +17,9 @@ enum { PLANS_KEPT = 2 };
 struct agent_plan {
 	bool known;
 	uint64_t epoch;
-	struct route *routes; /* (n_routes) routes of the plan */
+	struct route *routes; /* the n_routes routes of the plan */
 	uint32_t n_routes;
-	struct msg_rank *ranks; /* (n_ranks) this node's priority list */
+	struct msg_rank *ranks; /* this node's priority list, with n_ranks entries */
 	uint32_t n_ranks;
 	uint32_t visits; /* number of routes through this node */
 };
@@ -31,9 +31,9 @@ struct plans {
 	struct tell *tell;
 };
 
-/* Checks a plan and keeps it. The new plan replaces the kept plan of the same epoch. If there is
- * none, the new plan replaces the older kept plan. Reports an invalid plan to the controller and
- * changes nothing. */
+/* Checks a plan and keeps it. The new plan replaces the kept plan of the same epoch. If no plan
+ * of this epoch is kept, the new plan replaces the older of the two kept plans. Reports an
+ * invalid plan to the controller and changes nothing. */
 void plans_take(struct plans *x, const struct msg_plan *m);
 /* Returns the plan of an epoch, borrowed; NULL: unknown. */
 const struct agent_plan *plans_find(const struct plans *x, uint64_t epoch);

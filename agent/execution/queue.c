@@ -41,7 +41,8 @@ struct queue {
 	struct task **waiting;
 	size_t n_waiting, room;
 	struct task *running;
-	uint32_t last; /* microbatch of the running task, otherwise of the task that ran last */
+	/* Microbatch of the running task; if no task runs, of the task that ran last. */
+	uint32_t last;
 	uint32_t n_slots, held, counts;
 	struct slot slots[];
 };
@@ -241,7 +242,8 @@ static bool needs_slot(const struct task *t)
 
 /* Returns true if the task may start now. An F needs a free slot. An L or B needs the slot that
  * its microbatch gets when its F starts. On a substitute node, the input of an L or B may arrive
- * before that. A data node's B also waits for the L, because the end of the B frees the slot. */
+ * before the F starts. A data node's B also waits for the L, because the end of the B frees the
+ * slot. */
 static bool may_start(const struct queue *q, const struct task *t)
 {
 	const struct entry *e = &q->entries[t->route.microbatch];
@@ -255,7 +257,7 @@ static bool may_start(const struct queue *q, const struct task *t)
 		e->ended >> TASK_LOSS & 1);
 }
 
-/* Returns true if task a runs before task b when both may start. */
+/* Assumes that both tasks may start. Returns true if task a must run before task b. */
 static bool comes_before(const struct queue *q, const struct task *a, const struct task *b)
 {
 	uint32_t ra = a->evaluate ? UINT32_MAX : q->ranks[a->kind][a->route.microbatch];
@@ -364,7 +366,7 @@ static uint32_t longest_holder(const struct queue *q)
 }
 
 /* Returns true if the task waits only for a task of its own microbatch. On a substitute node the
- * gradient can arrive before the F has run. Then no other microbatch blocks the B. */
+ * gradient can arrive before the F has run. In this case no other microbatch blocks the B. */
 static bool waits_for_itself(const struct queue *q, const struct task *t)
 {
 	bool runs = q->running && q->running->route.microbatch == t->route.microbatch;

@@ -4,19 +4,20 @@
  * microbatch, L its loss, and B its backward task. The node runs one task at a time and never
  * interrupts it. The node is never idle while a task that may start is waiting. A task of a newer
  * attempt runs first, because a repeated microbatch is late already. Tasks of equal attempts run
- * by rank. Tasks without a rank follow, by arrival and then by microbatch. No F starts without a
- * slot. A microbatch holds one of the node's slots from the start of its F to the end of its B.
+ * in ascending order of rank. Tasks without a rank follow, the earliest arrival first. If two
+ * tasks arrived at the same time, the lower microbatch runs first. No F starts without a slot. A
+ * microbatch holds one of the node's slots from the start of its F to the end of its B.
  *
- * Only the newest attempt of a microbatch counts. If that attempt continues the previous one
- * (queue_continue), the slot, the waiting tasks and the running task stay. If the microbatch
- * restarts (queue_supersede), the queue drops its older tasks and frees its slot; a running task
- * keeps the slot until it ends. In each iteration the node adds a microbatch's gradient at most
- * once for the loss and once for the backward pass. One addition suffices, because all attempts
- * compute the same bits. A substitute for a dead node may get the gradient before the activation.
- * The B then waits for the F.
+ * Only the newest attempt of a microbatch counts. If the newest attempt continues the previous
+ * attempt (queue_continue), the slot, the waiting tasks and the running task stay. If the
+ * microbatch restarts (queue_supersede), the queue drops its older tasks and frees its slot; a
+ * running task keeps the slot until it ends. In each iteration the node adds a microbatch's
+ * gradient at most once for the loss and once for the backward pass. One addition suffices,
+ * because all attempts compute the same bits. A substitute for a dead node may get the gradient
+ * before the activation. The B then waits for the F.
  *
- * Pure: no clock, no threads. Evaluation tasks run between the others, hold no slot and are never
- * counted.
+ * Pure: no clock, no threads. Evaluation tasks run between the tasks of the iteration, hold no
+ * slot and are never counted.
  */
 #ifndef AGENT_QUEUE_H
 #define AGENT_QUEUE_H
@@ -70,8 +71,8 @@ void queue_free(struct queue *q); /* NULL is allowed; a running task is freed to
  * task becomes stale and keeps its slot until it ends. Evaluations stay. */
 void queue_clear(struct queue *q);
 void queue_clear_evaluations(struct queue *q);
-/* Sets the order of the node's tasks in the iteration, the first task at index 0. Ignores invalid
- * entries, and repetitions of an entry. */
+/* Sets the ranks of the node's tasks in the iteration. The task at index 0 has the first rank.
+ * Ignores invalid entries, and repetitions of an entry. */
 void queue_rank(struct queue *q, const struct msg_rank *ranks, size_t n);
 
 enum queue_verdict {
@@ -103,9 +104,10 @@ struct task *queue_end(struct queue *q);
 const struct task *queue_running(const struct queue *q);
 
 /* Returns a waiting task that arrived from another node and could not start at once; each call
- * returns another task. NULL: no more. Call it after queue_start. Sets the task's `blocker`. If an
- * F lacks a slot, the blocker is the microbatch that has held a slot longest. Otherwise the blocker
- * is the microbatch that runs or ran last. */
+ * returns another task. NULL: no more. Call it after queue_start. Sets the task's `blocker`. If
+ * an F lacks a slot, the blocker is the microbatch that has held a slot longest. In all other
+ * cases the blocker is the microbatch of the running task. If no task runs, the blocker is the
+ * microbatch of the task that ran last. */
 const struct task *queue_announce_waiter(struct queue *q);
 
 /* Returns true if the gradient of this task was added in any attempt, or is being added. kind: loss
@@ -116,7 +118,7 @@ uint32_t queue_counts(const struct queue *q);
 
 uint32_t queue_waiting(const struct queue *q);    /* number of waiting tasks */
 uint32_t queue_slots_held(const struct queue *q);
-/* Returns true if tasks wait, nothing runs, and none may start. */
+/* Returns true if tasks wait, no task runs, and no waiting task may start. */
 bool queue_blocked(const struct queue *q);
 
 #endif

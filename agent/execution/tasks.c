@@ -23,7 +23,8 @@ struct tasks {
 	struct job result;
 	int64_t began_us, ends_us;
 	int64_t could_start_us; /* the time from which the running task could have started */
-	/* When the device ends the task; earlier than ends_us if the host is late. */
+	/* Time at which the device ends the task. If the host is late, this time is earlier than
+	 * ends_us. */
 	int64_t device_until_us;
 	/* Before this time no task could start, because no task was available or the worker was
 	 * busy. */
@@ -112,8 +113,8 @@ bool tasks_have_given_times(const struct run *run)
 
 /* Returns the time at which a task that starts now counts as begun: now, unless task times are
  * prescribed. With prescribed times, delays of the event loop by up to LATE_MOST_US must not add
- * up from task to task. After such a delay the task counts as begun when it arrived, or when the
- * node became free if that was later. */
+ * up from task to task. After such a delay the task counts as begun at the later of two times:
+ * its arrival, and the time at which the node became idle. */
 static int64_t find_begin_us(const struct tasks *x, const struct task *t, int64_t now_us)
 {
 	int64_t free_us = x->busy_until_us > t->arrived_us ? x->busy_until_us : t->arrived_us;
@@ -140,8 +141,8 @@ static uint32_t find_late_us(const struct tasks *x)
 	return late_us < UINT32_MAX ? (uint32_t)late_us : UINT32_MAX;
 }
 
-/* Records an event of a task for the controller. loss: used only if the event is the end of a
- * TASK_LOSS. */
+/* Records an event of a task for the controller. The argument `loss` is used only if the event is
+ * the end of a TASK_LOSS. */
 static void note_event(struct tasks *x, enum work_event type, const struct task *t, int64_t at_us,
 		       float loss)
 {

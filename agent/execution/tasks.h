@@ -60,17 +60,18 @@ void tasks_other_job_done(struct tasks *x, const struct job *job);
 void tasks_end_due(struct tasks *x, int64_t now_us);
 /* Reports the tasks that arrived and could not start. */
 void tasks_report_waiting(struct tasks *x);
-/* Drops the running task if the worker has computed the task, so that the task only waits for its
- * planned end. */
+/* Drops the running task if the worker has computed it. Such a task only waits for its planned
+ * end. */
 void tasks_drop_running(struct tasks *x);
 void tasks_forget(struct tasks *x);                   /* drops all tasks when the run has ended */
 void tasks_free_from(struct tasks *x, int64_t at_us); /* lets no task begin before at_us */
-/* Returns when tasks.c must next be called: a task ends, or the next one may start. */
+/* Returns the time at which tasks.c must next be called, because a task ends or the next task may
+ * start. */
 int64_t tasks_deadline_us(const struct tasks *x, bool is_worker_idle);
 /* Returns true if the times of tasks are prescribed: in an emulated run or a rehearsal. */
 bool tasks_have_given_times(const struct run *run);
-/* Returns the seconds that the cluster file prescribes for a task of this kind on the held
- * stage. */
+/* Returns the seconds that the cluster file prescribes for a task of this kind on the stage that
+ * this node holds. */
 double tasks_given_s(const struct run *run, const struct held *held, enum task_kind kind);
 /* Returns the number of tasks that have ended. */
 uint64_t tasks_done(const struct tasks *x);

@@ -22,11 +22,11 @@
 
 enum {
 	/* Size of the first message for activations. The parts of such a message travel on
-	 * several connections, because after a pause one connection may not send so much at
-	 * once. */
+	 * several connections, because TCP does not send so many bytes at once on a single
+	 * connection after a pause. */
 	ACTIVATION_BYTES = 16 << 10,
-	/* Size of the first message for sums. With so long a message, the connections of bulk
-	 * data raise their rate above the initial rate. */
+	/* Size of the first message for sums. A message of this size makes the connections of
+	 * bulk data raise their rate above the initial rate. */
 	SUM_BYTES = 64 << 10,
 	AGAIN_US = 100000 /* time between two attempts to dial a node or to send to it */
 };
@@ -43,7 +43,7 @@ struct connections {
 	bool is_answered;
 	struct target targets[MSG_CONNECT_MOST];
 	uint32_t n;
-	uint16_t before[MSG_CONNECT_MOST]; /* (n_before) nodes of the previous order */
+	uint16_t before[MSG_CONNECT_MOST]; /* the n_before nodes of the previous order */
 	uint32_t n_before;
 	int64_t again_us;
 };
@@ -120,9 +120,9 @@ static bool send_first(struct connections *c, const struct msg_connect_to *to, i
 				     sums ? POST_SUMS : POST_ACTIVATIONS, now_us) == 0;
 }
 
-/* Takes the next step towards a node: dials it, sends the message once a session exists, or notes
- * that the message arrived. The message is sent once on a connection, because the post repeats lost
- * messages. */
+/* Takes the next step towards a node: dials it, sends the message as soon as a session exists, or
+ * notes that the message arrived. On each connection the message is sent only once, because the
+ * post repeats lost messages. */
 static void approach(struct connections *c, struct target *t, int64_t now_us)
 {
 	const struct peer *p = &c->peers->list[t->to.node];

@@ -15,10 +15,11 @@ void connections_free(struct connections *c);  /* NULL is allowed */
 
 /* Begins to connect to the nodes of an order. The order replaces the previous order. */
 void connections_begin(struct connections *c, const struct msg_connect *m);
-/* Continues the order. Sends CONNECTED once every node that the plan needs has received a
+/* Continues the order. Sends CONNECTED when every node that the plan needs has received a
  * message. */
 void connections_turn(struct connections *c, int64_t now_us);
-/* Returns when to call connections_turn although no message has arrived; INT64_MAX: never. */
+/* Returns the time at which connections_turn must be called even if no message has arrived;
+ * INT64_MAX: never. */
 int64_t connections_deadline_us(const struct connections *c);
 void connections_forget(struct connections *c);
 

@@ -23,12 +23,11 @@ int gpu_monitor_new(struct gpu_monitor **out, const char *library, const char *b
 /* Frees the monitor, after waiting for a reading under way. NULL is allowed. */
 void gpu_monitor_free(struct gpu_monitor *m);
 
-/* Returns the newest figures; call it with every heartbeat. The figures are empty before the
- * first reading has ended, once the present reading has lasted longer than 5 s, and if m is
- * NULL. */
+/* Returns the newest figures; call it with every heartbeat. The figures are empty in three cases:
+ * no reading has ended yet, the present reading has lasted longer than 5 s, or m is NULL. */
 struct gpu_figures gpu_monitor_turn(struct gpu_monitor *m);
-/* Returns true while the thread reads. gpu_monitor_free would then wait for the thread, and forever
- * if the driver hangs. NULL is allowed. */
+/* Returns true while the thread reads. gpu_monitor_free would then wait for the thread. If the
+ * driver hangs, gpu_monitor_free would wait forever. NULL is allowed. */
 bool gpu_monitor_busy(struct gpu_monitor *m);
 
 #endif

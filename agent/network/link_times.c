@@ -14,13 +14,13 @@ enum {
 	LINKS_MANY_US = 2000000,
 	/* Least time between two reports, even if the delay of a link has changed. */
 	LINKS_SOON_US = 100000,
-	/* The next report is due early after this many tensors whose delay clearly differs from
-	 * the reported one (link_times_delay). */
+	/* A report becomes due early after this many tensors whose delay clearly differs from the
+	 * delay in the last report (link_times_delay). */
 	UNLIKE = 2
 };
 
-/* Records a rate. If the sender had too little to send (`limited`), the rate only raises a
- * bandwidth that is already known. */
+/* Records a rate. If the sender had too little to send (`limited`), the rate may raise a known
+ * bandwidth, but it never lowers a bandwidth and never becomes the first known bandwidth. */
 void link_times_rate(struct peer *p, double bytes_per_s, bool limited)
 {
 	if (!limited || (p->bandwidth > 0 && bytes_per_s > (double)p->bandwidth))
@@ -33,8 +33,8 @@ void link_times_add(struct mean_time *mean, int64_t us)
 	mean->n++;
 }
 
-/* Returns the mean of the times since the last report. If there are no such times, returns the
- * mean that was reported last. */
+/* Returns the mean of the times since the last report. If no time was added since the last
+ * report, returns the mean of the last report again. */
 static float report_mean(struct mean_time *mean)
 {
 	if (mean->n > 0)
@@ -74,7 +74,7 @@ static bool measure_link(struct link_times *t, uint16_t to, struct msg_link *l)
 			t->peers->run->welcome.time_scale > 0
 				? (float)((held + latency) / t->peers->run->welcome.time_scale)
 				: (float)held;
-		/* The mean for the next report begins here. */
+		/* From here on, delays count for the mean of the next report. */
 		p->reported_s = held;
 		p->held_s = 0;
 		p->n_held = 0;
@@ -95,8 +95,8 @@ void link_times_forget(struct link_times *t)
 	}
 }
 
-/* Adds a delay to the mean. After UNLIKE tensors whose delay was at least twice or at most half the
- * reported one, the next report is due early. */
+/* Adds a delay to the mean. After UNLIKE tensors whose delay was at least twice or at most half
+ * the reported delay, the next report is due early. */
 void link_times_delay(struct link_times *t, uint16_t to, double delay_s, int64_t now_us)
 {
 	struct peer *p = &t->peers->list[to];

@@ -1,5 +1,6 @@
-/* link_times.h - records the delays and rates of this node's links. Reports them to the controller
- * once a second, and within 0.1 s if the delay of a link has changed.
+/* link_times.h - records the delays and rates of this node's links. Reports these delays and
+ * rates to the controller once a second. If the delay of a link has changed, reports within 0.1
+ * s.
  */
 #ifndef AGENT_NETWORK_LINK_TIMES_H
 #define AGENT_NETWORK_LINK_TIMES_H
@@ -21,8 +22,8 @@ struct link_times {
 	const struct progress *progress; /* borrowed */
 	int64_t due_us;    /* time of the next report */
 	int64_t reported_us;   /* time of the last report */
-	/* number of tensors since the last report whose delay is at least twice, or at most half,
-	 * the reported delay */
+	/* Number of tensors after the last report whose delay was at least twice or at most half
+	 * the reported delay. */
 	uint32_t n_unlike;
 	/* Times that this node's host takes to encode an activation, and to decode an
 	 * activation. */

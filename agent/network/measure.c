@@ -69,13 +69,13 @@ struct measure {
 		MEASURE_FILLING
 	} standing;
 	struct msg_measure order;
-	int64_t ordered_us;   /* when the order arrived */
+	int64_t ordered_us;   /* time at which the order arrived */
 	int64_t until_us;     /* time limit of the present state */
-	/* Time until which all links are probed; 0: no order to probe all links. */
+	/* Time until which all links are probed; 0: there is no order to probe all links. */
 	int64_t all_until_us;
 	uint64_t all_id;
 	int64_t wake_us, looked_us;
-	int64_t filling_us;   /* when bulk data was first sent */
+	int64_t filling_us;   /* time at which bulk data was first sent */
 	double best;          /* highest rate seen so far, bytes per second */
 	uint32_t n_level;     /* number of successive checks in which the rate has not risen */
 };
@@ -311,8 +311,8 @@ static void follow_order(struct measure *w, int64_t now_us)
 		fill_link(w, &info, now_us);
 }
 
-/* Returns the time limit for connecting. If the link lost its session a moment ago, the limit is
- * CONNECT_US, however long ago the link was dialed. */
+/* Returns the time limit for connecting. A link that has lost its session a moment ago gets the
+ * limit CONNECT_US, even if it was dialed long ago. */
 static int64_t connect_limit_us(const struct measure *w, uint16_t to, int64_t now_us)
 {
 	const struct peer *p = &w->peers->list[to];

@@ -30,13 +30,15 @@ struct misuse {
 uint32_t misuse_sender(const struct misuse *u, post_peer_id peer);
 /* Returns true if the peer has proven to hold this node's key. */
 bool misuse_proven(const struct misuse *u, post_peer_id peer, uint16_t node);
-/* Reports that the node sent numbers that are not finite, computed under the present plan. `what`
- * names the tensor. Does nothing if the node was reported already (misuse_reported). */
+/* Reports that the node has sent numbers that are not finite. The node computed these numbers
+ * under the present plan. `what` names the tensor. Does nothing if the node was reported already
+ * (misuse_reported). */
 void misuse_report_numbers(struct misuse *u, uint16_t node, const char *what, int64_t now_us);
-/* Returns true if the node was reported since the iteration last started. */
+/* Returns true if the node was reported in the present iteration, after the last start of the
+ * iteration. */
 bool misuse_reported(const struct misuse *u, uint16_t node);
 /* Counts an unexpected message of node `from` as refused. The sender must have proven that it is
- * this node. Reports the node after 64 such messages in an iteration. */
+ * node `from`. Reports the node after 64 such messages in an iteration. */
 void misuse_misfit(struct misuse *u, uint16_t from, int64_t now_us);
 /* Reports the nodes that have sent malformed frames. */
 void misuse_malformed(struct misuse *u, int64_t now_us);

@@ -31,15 +31,15 @@ enum {
 	QUIET_US = 100000,
 	/* Time limit of an answer, in addition to the round trip and QUIET_US. */
 	OVERDUE_US = 1500000,
-	/* No more trains are sent once this many successive peers have not answered any train. */
+	/* After this many successive peers have answered no train, no more trains are sent. */
 	UNREACHED_MOST = 3,
 	TRAINS_PASS = 2, /* limit of the trains in a pass */
 	TRAINS_MOST = 12
 };
 
-/* The passes, in this order; the last pass is repeated. The first pass has one short train, and
- * is repeated while the rate is below `slow`. A long train would fill the queue of a slow link
- * for seconds, and delay all other traffic of the link. */
+/* The passes of a measurement, from first to last; the last pass is repeated. The first pass has
+ * one short train, and is repeated while the rate is below `slow`. A long train would fill the
+ * queue of a slow link for seconds, and delay all other traffic of the link. */
 static const struct pass {
 	uint32_t n, packets; /* number of trains, and number of packets in each train */
 } passes[] = { { 1, 48 }, { TRAINS_PASS, 128 }, { TRAINS_PASS, 256 } };
@@ -52,7 +52,8 @@ struct packet_train_awaited {
 	post_peer_id peer; /* the connection on which the train was announced */
 	uint8_t token[PACKET_TRAIN_TOKEN_BYTES];
 	uint32_t packets; /* number of packets of the train that have arrived so far */
-	int64_t since_us; /* when the train was announced, or when its newest packet arrived */
+	/* Time at which the train was announced, or at which its newest packet arrived. */
+	int64_t since_us;
 };
 
 struct packet_trains {
@@ -64,11 +65,12 @@ struct packet_trains {
 	/* The fields below, except `awaited`, belong to the measurement of one peer. */
 	uint16_t to;
 	const struct pass *pass;
-	/* (n_sent) tokens of the trains of this pass */
+	/* tokens of the n_sent trains that were sent in this pass */
 	uint8_t tokens[TRAINS_PASS][PACKET_TRAIN_TOKEN_BYTES];
 	uint32_t n_sent, n_answered;
-	int64_t next_us;           /* when the next train leaves, or when the answers are overdue */
-	double rates[TRAINS_MOST]; /* (n_rates) measured rates, bytes per second */
+	/* Time at which the next train leaves, or at which the answers are overdue. */
+	int64_t next_us;
+	double rates[TRAINS_MOST]; /* the n_rates measured rates, bytes per second */
 	uint32_t n_rates;
 	struct packet_train_awaited awaited[PACKET_TRAIN_PLACES];
 };
@@ -124,9 +126,9 @@ static void begin_pass(struct packet_trains *t, const struct pass *pass, int64_t
 	t->next_us = now_us + draw_us(t, PAUSE_US);
 }
 
-/* Returns true if only the short train has given a rate so far, and the link is fast enough for
- * longer trains. The short train's rate is then discarded, because varying delays make it
- * inaccurate. */
+/* Returns true if no train but the short train has given a rate so far, and the link is fast
+ * enough for longer trains. The short train's rate is then discarded, because varying delays make
+ * it inaccurate. */
 static bool is_too_short(const struct packet_trains *t, double rate)
 {
 	return t->pass == passes && rate >= slow;

@@ -29,8 +29,8 @@ void packet_trains_open(struct packet_trains *t);
 /* Begins to measure the link to a node. Returns false if there is no socket, or if the last
  * UNREACHED_MOST peers have answered no train. */
 bool packet_trains_begin(struct packet_trains *t, uint16_t to, int64_t now_us);
-/* Continues the measurement. rate: the result, bytes per second. last: true to end the
- * measurement now, if it has a usable result. */
+/* Continues the measurement. rate: the result, bytes per second. If `last` is true and there is a
+ * usable result, ends the measurement now. */
 enum packet_trains_standing packet_trains_turn(struct packet_trains *t, bool last, double *rate,
 					       int64_t now_us);
 /* Returns the rate of the answers so far, bytes per second; 0: no answers. On a very slow link the
@@ -41,8 +41,8 @@ double packet_trains_rate(const struct packet_trains *t);
 void packet_trains_announced(struct packet_trains *t, const struct msg_packet_train *m,
 			     post_peer_id peer, int64_t now_us);
 void packet_trains_answered(struct packet_trains *t, const struct msg_packet_train_heard *m);
-/* Answers the trains of other nodes that have ended. Returns true if announced trains have not
- * ended yet. */
+/* Answers the trains of other nodes that have ended. Returns true if some of the announced trains
+ * have not ended yet. */
 bool packet_trains_answer(struct packet_trains *t, int64_t now_us);
 void packet_trains_forget(struct packet_trains *t);
 

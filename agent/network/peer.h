@@ -17,9 +17,10 @@ struct large_trial {
 	/* The connection that was in use when probe.c began to doubt the link; 0: none. */
 	post_peer_id old;
 	post_peer_id dial;  /* the connection on which the last large probe was sent; 0: none */
-	int64_t since_us;   /* when the first large probe left on the connection `dial` */
-	/* The link loses large messages, because for several times the expected time the peer
-	 * answered small probes but no large probe (probe.c). */
+	/* Time at which the first large probe left on the connection `dial`. */
+	int64_t since_us;
+	/* The link loses large messages. The evidence: for several times the expected time, the
+	 * peer has answered small probes but no large probe (probe.c). */
 	bool loses_large;
 };
 
@@ -39,14 +40,16 @@ struct peer {
 	post_peer_id dial; /* the connection on which this node sends to the peer; 0: none */
 	/* Time of the next attempt to dial, after a failure; 0: no failure. */
 	int64_t dial_again_us;
-	/* When the connection was dialed, or when probe.c began to doubt the link. */
+	/* Time at which the connection was dialed, or at which probe.c began to doubt the
+	 * link. */
 	int64_t dialed_us;
 	bool used;
-	/* Since the last check of probe.c, a tensor was due and could not leave. */
+	/* After the last check of probe.c, a tensor was due and could not leave. */
 	bool blocked;
 	/* The emulated link carries one tensor at a time, and is busy until this time. */
 	int64_t link_free_us;
-	int64_t piece_free_us; /* when the emulated link is free again for pieces of weights */
+	/* The emulated link is busy with pieces of weights until this time. */
+	int64_t piece_free_us;
 	/* Number of activations, and number of gradients, that were sent to this peer. */
 	uint32_t n_outputs[2];
 	/* Signal-to-noise ratio, dB, of the last activation and the last gradient that were
@@ -65,11 +68,12 @@ struct peer {
 	/* ---- probe.c ---- */
 	/* The link may be cut. The doubt ends when the peer answers a large probe. */
 	bool doubted;
-	int64_t doubted_us;  /* when the doubt began */
-	int64_t large_us;    /* when the last large probe left on this link */
+	int64_t doubted_us;  /* time at which the doubt began */
+	int64_t large_us;    /* time at which the last large probe left on this link */
 	bool small_passes;   /* small messages are answered while the link is stuck */
 	struct large_trial trial;
-	/* When messages began to wait without any acknowledgement; 0: the link is not stuck. */
+	/* Time at which messages began to wait although no message was acknowledged any more; 0:
+	 * the link is not stuck. */
 	int64_t stuck_us;
 	/* ---- link_times.c ---- */
 	/* Sum of n_held delays of activations and gradients. A delay lasts from the end of the
@@ -80,7 +84,7 @@ struct peer {
 	/* Bandwidth of the link in bytes per second, as last measured; 0: unknown. */
 	float bandwidth;
 	/* ---- measure.c ---- */
-	int64_t probed_us; /* when the peer's round trip was last probed */
+	int64_t probed_us; /* time at which the peer's round trip was last probed */
 	uint32_t n_probes; /* number of probes sent to the peer so far */
 };
 

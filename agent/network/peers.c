@@ -9,7 +9,7 @@ enum {
 	/* Pause after an attempt to dial that failed at once, for example because of an invalid
 	 * address. */
 	DIAL_AGAIN_US = 1000000,
-	/* Least time limit for an answer, because the peer's process may pause for so long. */
+	/* Least time limit for an answer. The peer's process may pause for this long. */
 	EXPECTED_LEAST_US = 250000
 };
 
@@ -50,14 +50,15 @@ void peers_redial(struct peers *peers, uint16_t node)
 	peers_dial(peers, node);
 }
 
-/* Rates in bytes per second. slow_bytes_per_s is assumed for a link without measurements. If a
- * link's measured bandwidth is lower, this bandwidth is assumed, but at least
- * slowest_bytes_per_s. */
+/* Rates in bytes per second. For a link without measurements, slow_bytes_per_s is assumed. If a
+ * link's measured bandwidth is lower than slow_bytes_per_s, the measured bandwidth is assumed,
+ * but at least slowest_bytes_per_s. */
 static const double slow_bytes_per_s = 1e6, slowest_bytes_per_s = 1e5;
 
 /* Returns the rate that is assumed for the link, bytes per second. The measured delivery rate may
- * be too low if the link had little to carry. In this case the assumed rate is at least
- * slow_bytes_per_s, or the link's measured bandwidth if this is lower. */
+ * be too low if the link had little to carry. Therefore the assumed rate is at least
+ * slow_bytes_per_s. If the link's measured bandwidth is lower than slow_bytes_per_s, the assumed
+ * rate is at least this bandwidth. */
 static double find_rate(const struct peer *p, const struct post_peer_info *info)
 {
 	double rate = (double)info->delivery_bytes_per_s, least = slow_bytes_per_s;

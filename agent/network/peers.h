@@ -19,7 +19,7 @@ enum { PEERS_DIAL_ALL = 64 };
 /* The peers of an agent. The pointers to other parts of the agent are borrowed. */
 struct peers {
 	struct post *post; /* connections to the other nodes, and from them */
-	struct peer *list; /* (n_nodes of the run) one entry for each node */
+	struct peer *list; /* array with one entry for each of the run's n_nodes nodes */
 	/* Random numbers, for injected losses and for the pauses between trains of packets. */
 	struct rng rng;
 	const struct run *run;
@@ -38,9 +38,9 @@ void peers_redial(struct peers *peers, uint16_t node);
 /* Returns how long an answer from the node may take, us. This is a round trip, an allowance for
  * its variation, and the transfer time of the unacknowledged bytes. */
 int64_t peers_expected_us(const struct peers *peers, uint16_t to);
-/* Returns the expected time from the request of a piece to its arrival, us; 0: not known. Assumes
- * that the link is equally fast in both directions. floats: number of floats of the piece in each
- * of its three arrays. */
+/* Returns the expected time from the request for a piece until the piece arrives, us; 0: not
+ * known. Assumes that the link is equally fast in both directions. floats: number of floats of
+ * the piece in each of its three arrays. */
 int64_t peers_piece_us(const struct peers *peers, uint16_t from, size_t floats);
 
 #endif

@@ -1,22 +1,23 @@
 /* probe.c - finds links that may be cut: a message waits, and nothing is acknowledged.
  *
- * A link is stuck since a message began to wait on it, or since the last acknowledgement in the
- * message's class if that is later. A link that is stuck for longer than expected
- * (peers_expected_us) is doubted. Every heartbeat reports these links, and the controller decides
- * what to do (controller/iteration/link_failures.c).
+ * A link counts as stuck from the time at which a message begins to wait on it. Each
+ * acknowledgement in the message's class restarts this time. A link that is stuck for longer than
+ * expected (peers_expected_us) is doubted. Every heartbeat reports the doubted links, and the
+ * controller decides what to do (controller/iteration/link_failures.c).
  *
- * The waiting message is dropped when its iteration ends or continues without the link. After that
- * only probes can show whether the link works. The doubt ends when a large probe is answered. Small
- * probes prove nothing, because some networks lose only full packets, for example a tunnel with a
- * smaller MTU. The heartbeat reports which links answer only small probes. A new packet also makes
- * the operating system detect that an earlier packet was lost. Lost probes fill the connection's
- * buffer, so the link is dialed again from time to time.
+ * The waiting message is dropped when its iteration ends or continues without the link. After the
+ * message is dropped, only probes can show whether the link works. The doubt ends when a large
+ * probe is answered. Small probes prove nothing, because some networks lose only full packets,
+ * for example a tunnel with a smaller MTU. The heartbeat reports which links answer only small
+ * probes. A new packet also makes the operating system detect that an earlier packet was lost.
+ * Lost probes fill the connection's buffer, so the link is dialed again from time to time.
  *
  * If TCP waits on a connection after losses, the link seems to lose large messages: TCP doubles
  * its timeout, and small messages on other connections pass meanwhile. A new connection starts
  * with a short timeout. If a new connection answers only small probes for some seconds, the
- * network does lose large packets. A connection whose message still waits is not dialed again. It
- * gets a longer time before it is judged, in which TCP sends a packet about six times.
+ * network does lose large packets. A connection whose message still waits is not dialed again.
+ * Such a connection is judged only after a longer time, in which TCP sends a packet about six
+ * times.
  */
 #include <stdlib.h>
 
@@ -69,7 +70,8 @@ static void probe_doubted(struct peers *peers, uint16_t to, const struct post_pe
 	p->trial.dial = p->dial;
 }
 
-/* Updates the state of a link. Returns how long the link may be silent before it is doubted, us. */
+/* Updates the state of a link. Returns the time for which the link may be silent before probe.c
+ * doubts it, us. */
 static int64_t look_at_link(struct peers *peers, uint16_t to, int64_t now_us)
 {
 	struct peer *p = &peers->list[to];

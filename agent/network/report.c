@@ -14,9 +14,10 @@ enum {
 };
 
 struct report {
-	struct msg_task_event noted[EVENTS_MOST]; /* (n_noted) events that are not reported yet */
+	/* The n_noted events that are not reported yet. */
+	struct msg_task_event noted[EVENTS_MOST];
 	uint32_t n_noted;
-	int64_t due_us; /* when the next report is sent */
+	int64_t due_us; /* time at which the next report is sent */
 	struct tell *tell;
 	const struct run *run;
 	const struct progress *progress;

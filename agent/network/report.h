@@ -24,7 +24,7 @@ void report_event(struct report *r, const struct msg_task_event *e);
 void report_flush(struct report *r, int64_t now_us); /* sends the recorded events now */
 /* Sends the recorded events if a report is due. */
 void report_turn(struct report *r, int64_t now_us);
-/* Returns when the next report is due; INT64_MAX: no events are recorded. */
+/* Returns the time at which the next report is due; INT64_MAX: no events are recorded. */
 int64_t report_deadline_us(const struct report *r);
 /* Returns true if events are recorded and not sent. */
 bool report_pending(const struct report *r);

@@ -20,10 +20,12 @@ struct faults {
 	struct fault_active {
 		uint32_t fault;
 		uint8_t kind;
-		/* The node at the other end of the affected link; -1: all links are affected. */
+		/* The node at the other end of the affected link; -1: the fault affects all
+		 * links. */
 		int32_t peer;
 		float factor;
-		/* when the fault ends; INT64_MAX: when the controller orders its end */
+		/* Time at which the fault ends; INT64_MAX: it ends when the controller orders
+		 * this. */
 		int64_t ends_us;
 	} active[FAULT_MOST];
 };
@@ -32,9 +34,10 @@ struct faults {
  * fault with this number. -EINVAL: the kind is KILL or HANG, or fault_refusal (wire/faults.h)
  * refuses the fault. -ENOSPC: too many faults are active. */
 int fault_apply(struct faults *f, const struct msg_fault *m, int64_t now_us);
-/* Heals the faults whose time is over. Returns true if there were any. */
+/* Heals the faults whose time is over. Returns true if there were such faults. */
 bool fault_expire(struct faults *f, int64_t now_us);
-int64_t fault_deadline_us(const struct faults *f); /* when the next fault heals; INT64_MAX: never */
+/* Returns the time at which the next fault heals; INT64_MAX: no fault heals by itself. */
+int64_t fault_deadline_us(const struct faults *f);
 
 /* Returns true if a fault makes this node corrupt its outputs. */
 bool fault_corrupt(const struct faults *f);

@@ -14,7 +14,8 @@
 
 enum standing {
 	STAND_UNASSIGNED,
-	/* A stage is assigned; the worker is still busy, or this node fetches a file first. */
+	/* A stage is assigned, but the worker is still busy, or this node must first fetch a
+	 * file. */
 	STAND_WAITING,
 	STAND_PREPARING,
 	STAND_LOADING,   /* the worker copies the stage's weights from the standby copy */

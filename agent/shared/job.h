@@ -1,7 +1,7 @@
 /* job.h - the jobs of the worker thread: their inputs and their outputs.
  *
  * A module fills in a job, the loop gives it to the worker, and the module gets the job back when
- * it has ended. The job borrows its inputs until it ends. The module owns the outputs.
+ * it has ended. The job borrows its inputs until the job ends. The module owns the job's outputs.
  */
 #ifndef AGENT_JOB_H
 #define AGENT_JOB_H
@@ -15,9 +15,9 @@
 #include "model/adamw.h"
 #include "model/codec/codec.h"
 
-struct body;         /* agent/tensors/body.h defines it */
-struct slices;       /* agent/sums/slices.h defines it */
-struct stage_output; /* model/stage.h defines it */
+struct body;         /* defined in agent/tensors/body.h */
+struct slices;       /* defined in agent/sums/slices.h */
+struct stage_output; /* defined in model/stage.h */
 
 enum job_kind {
 	/* Make prepare.stage the node's stage. If `folder` is set, JOB_RESTORE follows. If the file
@@ -54,7 +54,7 @@ struct job_prepare {
 	 * paths in compute_setup. */
 	const char *corpus;
 	uint32_t n_corpus;
-	/* The fields below are outputs. PREPARE sets all of them. KEEP sets only the outputs
+	/* The fields below are outputs. PREPARE sets all of them. KEEP sets only those outputs
 	 * whose comment names KEEP. */
 	size_t parameters;  /* output of PREPARE and KEEP: number of parameters P */
 	size_t activation;  /* output: floats of an activation, B * T * C */
@@ -67,7 +67,7 @@ struct job_prepare {
 /* Part of the job MIX, which adds weight * state to the stage's weights and moments. If `first`
  * is true, replaces the weights and moments by weight * state. */
 struct job_mix {
-	const float *state; /* (3, P) weights and moments of a neighbouring stage */
+	const float *state; /* weights and moments of a neighbouring stage, shape (3, P) */
 	float weight;
 	bool first;
 };
@@ -82,7 +82,7 @@ struct job_task {
 	 * is set. */
 	uint64_t position;
 	struct tensor_bytes in; /* input of the task; `at` NULL: the task reads tokens */
-	/* Input that the next task will probably have, and the body that owns this input
+	/* The input of the task that probably runs next, and the body that owns this input
 	 * (body.h); NULL: no such input. The job is a user of the body. Unique numbers identify
 	 * the inputs of this task and of the next one (stage_task). */
 	struct tensor_bytes next;
@@ -106,16 +106,18 @@ struct job_step {
 
 /* Part of the job FOLLOW. */
 struct job_follow {
-	const float *state; /* (3, P) fetched weights and moments */
-	/* (pieces) true for each piece that the job stores in the copy; NULL: none. */
+	const float *state; /* fetched weights and moments, shape (3, P) */
+	/* One flag for each piece: true if the job stores the piece in the copy. NULL: the job
+	 * stores no piece. */
 	const bool *fresh;
 	bool whole; /* the job completes the copy, and therefore hashes it */
 };
 
 enum { STATE_PART = 4 << 20 };
 
-/* STATE: a large stage is copied by several jobs, between which tasks run. The first job allocates
- * `out`. The caller hands `out` and `copied` on to each later job. */
+/* Part of the job STATE. A large stage is copied by several jobs, and tasks run between these
+ * jobs. The first job allocates `out`. The caller hands `out` and `copied` on to each later
+ * job. */
 struct job_state {
 	size_t most;   /* most floats of each array that this job copies, at least STATE_PART */
 	size_t copied; /* floats of each array that are copied so far; each job adds to it */
@@ -152,14 +154,16 @@ struct job {
 	/* ---- outputs ---- */
 	int rc; /* 0, or an error that err describes */
 	struct error err;
-	/* the cause of the error rc is the job's input: a file, or a neighbour's weights */
+	/* true: the error rc was caused by the job's input, which is a file or a neighbour's
+	 * weights */
 	bool refused;
-	int64_t began_us, ended_us; /* when the job began and ended, monotonic clock */
-	/* Output of STATE (3, P), from malloc; the caller owns it. NULL: none. */
+	int64_t began_us, ended_us; /* times at which the job began and ended, monotonic clock */
+	/* Output of STATE, shape (3, P), from malloc; the caller owns it. NULL: none. */
 	float *out;
-	/* (slices_count) Output of GRADIENT: the encoded slices, except this node's own. Output
-	 * of SUM: the encoded sum of this node's slice, and NULL for the other slices. The caller
-	 * owns the array and each slice, all from malloc. */
+	/* Array with slices_count entries. As the output of GRADIENT it has the encoded slices,
+	 * except this node's own slice. As the output of SUM it has the encoded sum of this
+	 * node's slice, and NULL for the other slices. The caller owns the array and each slice,
+	 * all from malloc. */
 	void **bodies;
 	double sum_squares; /* output of NORM: sum of squares of the summed gradient */
 	uint64_t hash;      /* output of MEASURE, STEP, STACK, FOLLOW: hash of the weights */

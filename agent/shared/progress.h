@@ -7,7 +7,8 @@
 #include "base/tensor_format.h"
 
 struct progress {
-	/* Number of the present iteration, which follows the last committed one; 0: none. */
+	/* Number of the present iteration, which follows the newest committed iteration; 0:
+	 * none. */
 	uint64_t iteration;
 	uint64_t epoch;     /* epoch of the plan that the iteration follows */
 	uint32_t per_shard; /* microbatches of each data shard in the iteration */

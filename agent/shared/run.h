@@ -26,13 +26,13 @@ struct run {
 	struct emulated_times times;
 	struct route_limits limits;
 	struct model_config config;
-	/* (n_stages) for each stage, how the sums of its gradient are encoded. The field `format`
-	 * is always fp32 here, because the order REDUCE names the format to use. */
+	/* For each of the n_stages stages, the codec for the sums of its gradient. The field
+	 * `format` is always fp32 here, because the order REDUCE names the format to use. */
 	struct sum_codec *sum_codecs;
 };
 
-/* Returns the emulated time, in seconds, of sending an activation in this format to a node. The
- * time scale and faults are not included. 0: times are not emulated. */
+/* Returns the emulated time that an activation in this format takes to reach a node, in seconds.
+ * The time scale and faults are not included. 0: times are not emulated. */
 double run_delay_s(const struct run *r, enum tensor_format wire, uint16_t to);
 
 #endif

@@ -11,11 +11,14 @@
 
 enum {
 	LOG_EVERY_US = 1000000,
-	LEAVE_US = 1000000, /* time that the controller has to acknowledge the last message */
+	/* Time limit for the controller's acknowledgement of the last message. */
+	LEAVE_US = 1000000,
 	/* If LEAVE_TIMES times the link's timeout is longer than LEAVE_US, this time replaces
 	 * LEAVE_US. */
 	LEAVE_TIMES = 3,
-	LINGER_US = 30000 /* time in which acknowledgements of received messages can still leave */
+	/* The process waits for this time before it ends, so that acknowledgements of received
+	 * messages can leave. */
+	LINGER_US = 30000
 };
 
 void tell_controller(struct tell *t, struct msg *m, enum post_flags flags, int64_t now_us)

@@ -1,8 +1,8 @@
 /* tell.h - the connection to the controller: messages, reports of trouble, lines of the log.
  *
  * Every module that reports something uses struct tell, which calls no other module. tell_last
- * requests that the agent ends. The loop ends the agent once the controller has received all
- * messages.
+ * requests that the agent ends. The loop ends the agent as soon as the controller has received
+ * all messages.
  */
 #ifndef AGENT_TELL_H
 #define AGENT_TELL_H
@@ -16,11 +16,11 @@
 
 /* Warnings and errors that have not been sent to the controller yet. */
 struct log_lines {
-	struct msg_log list[8]; /* (n) the oldest first */
+	struct msg_log list[8]; /* n lines, the oldest first */
 	/* `n` lines are in the list. `dropped` counts the lines that did not fit into the
 	 * list. */
 	uint32_t n, dropped;
-	int64_t next_us;        /* when the next line may be sent */
+	int64_t next_us;        /* time from which the next line may be sent */
 };
 
 /* Counts of messages. All modules increment them. */
@@ -31,14 +31,14 @@ struct tally {
 	uint64_t dropped;
 };
 
-/* When and how the process ends. */
+/* The time at which the process ends, and its exit status. */
 struct ending {
 	bool leaving;
 	int status; /* exit status of the process */
 	/* The process ends at this time at the latest, even if messages are unacknowledged. */
 	int64_t leave_by_us;
 	int64_t leave_from_us; /* the process does not end before this time */
-	/* Time at which a draining agent leaves even if the controller has not sent STOP; 0: the
+	/* Time at which a draining agent leaves, with or without the controller's STOP; 0: the
 	 * agent is not draining. */
 	int64_t drain_by_us;
 };
@@ -61,8 +61,8 @@ struct tell {
 	struct ending end;
 };
 
-/* Numbers, encodes and sends *m with its body. If a RELIABLE message cannot be sent, it is logged
- * and counted as dropped. */
+/* Numbers, encodes and sends *m with its body. If the message is RELIABLE and cannot be sent,
+ * logs this and counts the message as dropped. */
 void tell_controller(struct tell *t, struct msg *m, enum post_flags flags, int64_t now_us);
 /* Logs the text and sends it to the controller in a TROUBLE message. fatal: the agent then ends
  * with status 1. */
@@ -71,7 +71,7 @@ void tell_trouble(struct tell *t, bool fatal, const char *format, ...)
 /* Logs a warning or an error, and keeps it for the controller. */
 void tell_log(struct tell *t, enum log_level level, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Sends the oldest line kept by tell_log, but at most one line in a second. Call it once a
+/* Sends the oldest line kept by tell_log, but at most one line in a second. Call it only after a
  * controller has admitted the agent. */
 void tell_turn(struct tell *t, int64_t now_us);
 /* Begins to drain: heartbeats announce that the agent will leave, and the controller sends STOP
@@ -80,13 +80,13 @@ void tell_turn(struct tell *t, int64_t now_us);
 bool tell_drain(struct tell *t, uint32_t notice_s, int64_t now_us);
 /* Takes the controller's clock from its PING. */
 void tell_set_clock(struct tell *t, const struct msg_ping *ping);
-/* These functions convert a time of this agent's clock to the controller's clock, and back; 0:
- * unknown. */
+/* These functions convert a time of this agent's clock to the controller's clock, and vice versa;
+ * 0: unknown. */
 int64_t tell_to_controller_us(const struct tell *t, int64_t own_us);
 int64_t tell_from_controller_us(const struct tell *t, int64_t controller_us);
-/* Requests that the agent ends with this exit status, once the controller has acknowledged all
- * messages. The agent waits for the acknowledgements at most LEAVE_US, or three timeouts of the
- * link if that is longer. A second call changes nothing. */
+/* Requests that the agent ends with this exit status as soon as the controller has acknowledged
+ * all messages. The agent waits for the acknowledgements for at most LEAVE_US or three timeouts
+ * of the link, whichever is longer. A second call changes nothing. */
 void tell_last(struct tell *t, int status, int64_t now_us);
 
 #endif

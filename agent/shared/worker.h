@@ -24,7 +24,8 @@ int worker_fd(const struct worker *w); /* returns a descriptor to poll for POLLI
 /* Runs work(context, job) in the thread. The worker must be idle. */
 void worker_start(struct worker *w, void (*work)(void *context, void *job), void *context,
 		  void *job);
-/* Returns true if a job is running, or has ended and worker_finished has not returned it yet. */
+/* Returns true while a job is running, and after its end until worker_finished has returned
+ * it. */
 bool worker_busy(const struct worker *w);
 /* Returns the ended job, and only once. The job belongs to the caller again. NULL: no job has
  * ended. Never waits. */

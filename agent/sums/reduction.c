@@ -14,10 +14,10 @@
 #include "base/alloc.h"
 
 struct reduction {
-	struct slices *slices; /* slices of the reduction; NULL: none is under way */
+	struct slices *slices; /* slices of the reduction; NULL: no reduction is under way */
 	enum reducing standing;
-	/* (n_copies) nodes that have a standby copy of the stage, and therefore also get the
-	 * sum */
+	/* The n_copies nodes that have a standby copy of the stage. These nodes get the sum
+	 * too. */
 	uint16_t copies[MSG_NODES];
 	uint32_t n_copies;
 	uint32_t counts; /* number of gradients that the queue had counted at the last check */
@@ -130,8 +130,8 @@ void reduction_begin(struct reduction *x, const struct msg_reduce *m, uint32_t c
 	x->uses.tell->tally.dropped += delay_queue_drop(x->uses.delay_queue, is_older_slice, r);
 }
 
-/* Adds the slice's emulated transfer time to *due, and lets the slice leave at that time. A node
- * thus sends the slices of a phase one after another. Drops one user of the body. */
+/* Adds the slice's emulated transfer time to *due, and lets the slice leave at that time. Each
+ * slice of a phase thus leaves after the previous slice. Drops one user of the body. */
 static void send_slice(struct reduction *x, enum tensor_kind kind, uint32_t slice, uint16_t to,
 		       struct body *body, int64_t now_us, int64_t *due)
 {
@@ -152,8 +152,9 @@ static void send_slice(struct reduction *x, enum tensor_kind kind, uint32_t slic
 	links_send(x->uses.links, to, &head, body, now_us, *due);
 }
 
-/* Sends each other replica its part of the gradient. Each node begins with the replica after itself
- * in the order. Otherwise all nodes would send to the first replica at the same time. */
+/* Sends each other replica its part of the gradient. Each node begins with the replica that
+ * follows it in the list of replicas. Otherwise all nodes would send to the first replica at the
+ * same time. */
 static void send_parts(struct reduction *x, void **bodies, int64_t now_us)
 {
 	uint32_t n = slices_count(x->slices), mine = slices_mine(x->slices);

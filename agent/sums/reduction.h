@@ -64,9 +64,9 @@ void reduction_free(struct reduction *r);  /* NULL is allowed */
 void reduction_begin(struct reduction *x, const struct msg_reduce *m, uint32_t counts,
 		     int64_t now_us);
 void reduction_forget(struct reduction *x);
-/* Stores a piece of a part or a sum. Returns 0 if the piece was stored, or was too late and
- * ignored. -EAGAIN: the piece belongs to a reduction that has not begun here. slices_put_part
- * explains -EINVAL and -EBADMSG. */
+/* Stores a piece of a part or a sum. Returns 0 if the piece was stored, and also if it arrived
+ * too late and was ignored. -EAGAIN: the piece belongs to a reduction that has not begun here.
+ * slices_put_part explains -EINVAL and -EBADMSG. */
 int reduction_put(struct reduction *x, const struct msg *m);
 /* Returns true if the caller must check that this node has added all its gradients, because the
  * reduction waits for them. If all are added, the caller calls reduction_counted. counts: number of

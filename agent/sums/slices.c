@@ -41,20 +41,26 @@ struct slices {
 	uint32_t n, mine;
 	size_t floats;        /* number of parameters P */
 	struct sum_codec codec;
-	float *staging;       /* (P) the decoded sums */
+	float *staging;       /* the decoded sums, P floats */
 	/* The encoded sums of all slices; in fp32 this is the staging buffer itself. */
 	unsigned char *sums;
-	size_t *sum_at;       /* (n + 1) offset in `sums` at which each slice's sum begins */
+	/* The n + 1 offsets in `sums`: where each slice's sum begins, and where the last sum
+	 * ends. */
+	size_t *sum_at;
 	/* The n nodes' encoded parts of this node's slice, in order of node. Each part has the
 	 * bytes of an encoded slice. */
 	unsigned char *parts;
-	struct spans *part_spans; /* (n) for each node, the bytes of its part that have arrived */
-	struct spans *sum_spans;  /* (n) for each slice, the bytes of its sum that have arrived */
-	bool *part_in;            /* (n) for each node, true if its whole part has arrived */
-	bool *sum_in;             /* (n) for each slice, true if its whole sum has arrived */
+	/* For each of the n nodes, the bytes of its part that have arrived. */
+	struct spans *part_spans;
+	/* For each of the n slices, the bytes of its sum that have arrived. */
+	struct spans *sum_spans;
+	/* For each of the n nodes, true if its whole part has arrived. */
+	bool *part_in;
+	/* For each of the n slices, true if its whole sum has arrived. */
+	bool *sum_in;
 	uint32_t n_parts, n_sums;
-	uint64_t *hashes;     /* (n) hashes of the slices' sums */
-	uint16_t nodes[];     /* (n) the replicas, ascending */
+	uint64_t *hashes;     /* hashes of the n slices' sums */
+	uint16_t nodes[];     /* the n replicas, ascending */
 };
 
 static uint32_t index_of(const struct slices *r, uint16_t node)
@@ -226,7 +232,8 @@ struct work {
 	const float *gradient; /* encoding: the floats to encode */
 	unsigned char *bytes;  /* encoding: the result; decoding: the input */
 	unsigned char *digests;
-	/* (squares_blocks) sum of the squares of each block of the staging buffer */
+	/* The sum of the squares of each block of the staging buffer; there are squares_blocks
+	 * blocks. */
 	double *squares;
 	size_t n_squares;      /* number of units that compute `squares`; the other units hash */
 };
@@ -324,8 +331,8 @@ static int insert_span(struct spans *s, uint32_t at, size_t from, size_t to)
 }
 
 /* Records that the bytes [from, to) have arrived. Merges the range with the spans that it
- * touches. -EALREADY: all these bytes were recorded before; -EINVAL: a part of these bytes was
- * recorded before, or there are too many spans. */
+ * touches. -EALREADY: all these bytes were recorded before. -EINVAL: only some of these bytes
+ * were recorded before, or there are too many spans. */
 static int add_span(struct spans *s, size_t from, size_t to)
 {
 	uint32_t at = s->n; /* the first span that begins after `from` */
@@ -383,7 +390,7 @@ static int put_piece(const struct slices *r, struct spans *s, unsigned char *to,
 }
 
 /* Checks the scales in an encoded slice that has arrived completely. If no correct computation
- * gives these scales, drops the received bytes, so that the slice can be sent again. */
+ * gives these scales, drops the received bytes. The slice can then be sent again. */
 static int check_slice(const struct slices *r, struct spans *s, const unsigned char *encoded,
 		       uint32_t slice)
 {
@@ -494,7 +501,7 @@ int slices_put_sum(struct slices *r, uint16_t from, uint32_t slice, uint64_t off
 	sum = r->sums + r->sum_at[slice];
 	rc = put_piece(r, &r->sum_spans[slice], sum, slice, offset, body, bytes, &all);
 	/* The node checks the scales only if it is a replica. The holder of a standby copy need
-	 * not, because the replicas report a sum that is not finite. */
+	 * not check them, because the replicas report a sum that is not finite. */
 	if (rc == 0 && all && r->mine != UINT32_MAX)
 		rc = check_slice(r, &r->sum_spans[slice], sum, slice);
 	if (rc == 0 && all) {
@@ -535,7 +542,8 @@ int slices_check_on(struct slices *r, struct stage *s, double *squares)
 	assert(slices_complete(r));
 	for (uint32_t j = 0; rc == 0 && j < r->n; j++) {
 		slices_range(r, j, &from, &n);
-		if (j != r->mine) /* slices_sum_on has left this slice's numbers on the device */
+		/* slices_sum_on keeps the numbers of this node's slice on the device. */
+		if (j != r->mine)
 			rc = stage_put_sum(s, &r->codec, from, n, r->sums + r->sum_at[j]);
 	}
 	return rc ? rc : stage_check_sum(s, r->n, r->hashes, squares);

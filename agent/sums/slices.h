@@ -13,7 +13,7 @@
  * process the blocks of a slice (struct sum_block) in any order, and the result does not depend
  * on the order. If the pool is NULL, the caller's thread does all the work. slices_sum may run
  * while the sums of other slices arrive. A stage on a GPU does this work itself, by the functions
- * at the end.
+ * at the end of this file.
  */
 #ifndef AGENT_SLICES_H
 #define AGENT_SLICES_H
@@ -56,7 +56,8 @@ size_t slices_bytes(const struct slices *r, uint32_t slice);
 /* Encodes a slice of the gradient (P) into `to`, which has slices_bytes bytes. */
 void slices_encode(const struct slices *r, uint32_t slice, void *to, const float *gradient,
 		   struct pool *pool);
-/* Returns the buffer of slices_bytes bytes into which the caller encodes this node's own part. */
+/* Returns the buffer for this node's own part, slices_bytes bytes. The caller encodes the part
+ * into this buffer. */
 void *slices_own_part(struct slices *r);
 /* Records that this node's own part is encoded. -EALREADY: it was recorded before. */
 int slices_own_part_in(struct slices *r);
@@ -85,8 +86,8 @@ bool slices_complete(const struct slices *r);
 void slices_decode(struct slices *r, struct pool *pool);
 /* Returns the first node whose part or sum has not arrived completely; -1: none. */
 int slices_awaits(const struct slices *r);
-/* Call it after slices_decode. Hashes the sum of each slice, and returns the sum of the squares of
- * the staging buffer (squares.h). All replicas must get the same result. */
+/* To be called after slices_decode. Hashes the sum of each slice, and returns the sum of the
+ * squares of the staging buffer (squares.h). All replicas must get the same result. */
 double slices_hash(struct slices *r, struct pool *pool);
 const uint64_t *slices_hashes(const struct slices *r);
 /* Returns the staging buffer (P), borrowed; valid after slices_decode. */

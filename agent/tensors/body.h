@@ -13,16 +13,17 @@
 #include <stdint.h>
 
 struct body {
-	void *data;   /* (bytes), malloc */
+	void *data;   /* `bytes` bytes from malloc */
 	size_t bytes;
 	uint32_t users;
 	bool ready;   /* false: a thread still encodes the bytes */
-	/* When a thread had encoded the bytes; 0: no thread has encoded them. */
+	/* Time at which a thread ended the encoding of the bytes; 0: no thread has encoded
+	 * them. */
 	int64_t ready_us;
 };
 
-/* Makes a body with one user. The body owns `data`, which is from malloc, from now on. NULL: no
- * bytes. */
+/* Makes a body with one user. `data` is from malloc and belongs to the body from now on. data
+ * NULL: no bytes. */
 struct body *body_new(void *data, size_t bytes, bool ready);
 struct body *body_hold(struct body *b); /* adds a user and returns the body */
 /* Removes a user. The last user frees the body. The argument is a struct body; NULL is

@@ -18,7 +18,7 @@ struct entry {
 
 struct codec_threads {
 	struct worker *workers[CODEC_THREADS];
-	/* The jobs that the caller has not taken yet, in the order in which they were added */
+	/* the jobs that the caller has not taken yet, in the order in which they were added */
 	struct entry *first, **end;
 	unsigned n;
 };

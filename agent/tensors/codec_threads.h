@@ -1,4 +1,5 @@
-/* codec_threads.h - threads that encode, check and decode tensors, so that the event loop need not.
+/* codec_threads.h - threads that encode, check and decode tensors for the event loop, which must
+ * not be blocked.
  *
  * Jobs run in several threads at once. The jobs of one link are returned in the order in which
  * they were added, so that no tensor overtakes an earlier one. Each thread is a struct worker
@@ -24,8 +25,8 @@ struct codec_threads; /* opaque */
 struct codec_job {
 	/* true: encodes floats to bytes; false: checks the bytes and decodes them. */
 	bool encodes;
-	/* Encoding: a tensor that the device has encoded; the job only collects it to `bytes`.
-	 * NULL: none.
+	/* Encoding: a tensor that the device has encoded. The job then only collects the tensor
+	 * to `bytes`. NULL: none.
 	 */
 	struct stage_output *leaving;
 	bool measures;  /* the job also measures the signal-to-noise ratio of the encoded bytes */
@@ -38,18 +39,19 @@ struct codec_job {
 	/* n floats, or codec_bytes bytes if stays_encoded is set. Borrowed until the caller takes
 	 * the job. */
 	float *floats;
-	void *bytes; /* (codec_bytes) borrowed until the caller takes the job */
-	/* Decoding a message in pieces: the input begins skip_bytes after the start of the pieces.
-	 * `bytes` is not used. The list is borrowed until the caller takes the job. */
+	void *bytes; /* codec_bytes bytes, borrowed until the caller takes the job */
+	/* Decoding: the pieces of a message. The input begins skip_bytes after the start of the
+	 * pieces, and `bytes` is not used. The list of pieces is borrowed until the caller takes
+	 * the job. */
 	struct pieces pieces;
 	size_t skip_bytes;
-	/* (codec_bytes) memory from malloc, owned by the job, in which pieces are joined; not used
-	 * in fp32. */
+	/* codec_bytes bytes from malloc, owned by the job. The job joins the pieces in this
+	 * memory, but not in fp32. */
 	void *room;
 	void *owner;    /* for the caller's use */
 	bool of_gradient; /* for the caller's use: the tensor is a gradient, not an activation */
-	int64_t computed_us; /* for the caller's use: when the floats were computed */
-	/* Frees what the job owns if the caller never takes the job. */
+	int64_t computed_us; /* for the caller's use: time at which the floats were computed */
+	/* If the caller never takes the job, this function frees the memory that the job owns. */
 	void (*drop)(struct codec_job *job);
 	/* ---- outputs ---- */
 	bool plausible; /* result of codec_is_plausible; if false, `floats` must not be used */
@@ -72,8 +74,8 @@ void codec_threads_add(struct codec_threads *t, const struct codec_job *job);
 bool codec_threads_full(const struct codec_threads *t);
 /* Returns the number of tensors that wait to be decoded or are being decoded. NULL is allowed. */
 uint32_t codec_threads_decoding(const struct codec_threads *t);
-/* Starts waiting jobs on idle threads. Gives the next job that has ended. Returns false if there is
- * none, or if t is NULL.
+/* Starts waiting jobs on idle threads. Gives the next job that has ended. Returns false if no job
+ * has ended, or if t is NULL.
  */
 bool codec_threads_take(struct codec_threads *t, struct codec_job *out);
 /* Runs a job in the caller's thread. The first argument is not used. */

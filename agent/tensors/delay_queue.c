@@ -12,8 +12,8 @@
 
 struct place {
 	struct parcel *parcel;
-	/* Number of the parcel in the order of adding. Of two parcels with equal times, the
-	 * parcel with the lower number leaves first. */
+	/* Number of parcels that were added before this parcel. If two parcels have equal times,
+	 * the parcel with the lower number leaves first. */
 	uint64_t number;
 };
 
@@ -34,8 +34,8 @@ size_t parcel_bytes(const struct parcel *p)
 	return p->body ? p->body->bytes : 0;
 }
 
-/* Returns when the parcel may leave the queue; INT64_MAX: not yet, because its body is not
- * ready. */
+/* Returns the time from which the parcel may leave the queue; INT64_MAX: the parcel's body is not
+ * ready, so the time is not known yet. */
 static int64_t leaves_us(const struct parcel *p)
 {
 	return p->body && !p->body->ready ? INT64_MAX : p->due_us;

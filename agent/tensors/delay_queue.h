@@ -19,19 +19,19 @@ struct parcel {
 	struct msg_tensor head; /* its pointer `routes` is set when the message is sent */
 	struct route route;
 	struct body *body; /* the parcel is one user of the body; NULL: no bytes */
-	/* Bytes of the tensor that were sent so far; slices are sent in pieces. */
+	/* Number of bytes of the tensor that were sent so far. A slice is sent in pieces. */
 	size_t gone;
-	/* When the tensor's task had ended and the link was free. The measured delay counts from
-	 * this time. */
+	/* The time from which the measured delay counts: the tensor's task had ended, and the
+	 * link was not busy. */
 	int64_t ready_us;
-	/* When the tensor was computed. For a tensor that is sent again, to a substitute: when the
-	 * reroute arrived. */
+	/* Time at which the tensor was computed. If the tensor is sent again, to a substitute,
+	 * this is the time at which the reroute arrived. */
 	int64_t computed_us;
 	/* Time of departure. The tensor leaves later if its body is not ready by then. */
 	int64_t due_us;
 };
 
-/* Removes the parcel as a user of its body. The struct itself is not freed. */
+/* Ends the parcel's use of its body. Does not free the struct parcel itself. */
 void parcel_free(struct parcel *p);
 /* Returns the size of the tensor, bytes. */
 size_t parcel_bytes(const struct parcel *p);
@@ -45,7 +45,7 @@ void delay_queue_free(struct delay_queue *h);  /* frees its parcels too; NULL is
 int delay_queue_add(struct delay_queue *h, const struct parcel *p);
 /* Records that the body is ready, so that its parcels can leave. */
 void delay_queue_ready(struct delay_queue *h, const struct body *body);
-/* Returns when the first parcel may leave; INT64_MAX: none may. */
+/* Returns the time from which the first parcel may leave; INT64_MAX: no parcel may leave. */
 int64_t delay_queue_deadline_us(const struct delay_queue *h);
 /* Removes the first parcel if it is due, and gives it to the caller with its body. -EAGAIN: none is
  * due. */

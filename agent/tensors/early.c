@@ -16,10 +16,10 @@ enum {
 #define SHARE_LEAST ((size_t)16 << 20) /* minimum share, in bytes */
 
 struct early {
-	/* (n) tensors, the oldest first. `from` == n_peers marks a dropped tensor. */
+	/* The n tensors, the oldest first. `from` == n_peers marks a dropped tensor. */
 	struct early_tensor *list;
 	size_t n, room;
-	/* Bytes of all stored tensors, and (n_peers) bytes of each peer's tensors. */
+	/* Number of bytes of all stored tensors, and of each peer's tensors (n_peers entries). */
 	size_t bytes, *bytes_of;
 	size_t most, share;
 	uint32_t n_peers;
@@ -42,7 +42,7 @@ void decoding_end(struct decoding *d, bool is_plausible)
 }
 
 /* Releases the message of a tensor. If a thread still reads the message, gives the message to the
- * tensor's decoding instead, which releases it later. */
+ * tensor's decoding, which releases the message later. */
 static void release(struct early_tensor *t)
 {
 	struct decoding *d = t->decoding;
@@ -99,7 +99,7 @@ void early_bound(struct early *e, size_t room_bytes, size_t share_bytes)
 	e->share = share_bytes;
 }
 
-/* Returns the bytes that are reserved for each peer. */
+/* Returns the number of bytes that are reserved for each peer. */
 static size_t own_part(const struct early *e)
 {
 	return e->most / 2 / (e->n_peers ? e->n_peers : 1);

@@ -41,10 +41,10 @@ struct early_tensor {
 	struct post_message message; /* kept by post_keep */
 	uint16_t from;
 	bool looked_at;   /* the numbers of this tensor were checked */
-	/* The tensor has passed all checks except the check of its numbers, so a thread can
-	 * decode it. */
+	/* The tensor has passed all checks but the check of its numbers. A thread can decode
+	 * it. */
 	bool is_due;
-	int64_t due_us;            /* when is_due became true */
+	int64_t due_us;            /* time at which `is_due` became true */
 	struct decoding *decoding; /* owned; NULL: no thread has begun to decode it */
 };
 

@@ -22,7 +22,8 @@ enum {
 	SLOW_LINK_US = 5000,
 	PUMP_MOST = 64, /* limit of tensors sent in a turn */
 	PUMP_US = 3000, /* after this time a turn sends no more tensors */
-	/* Waiting sums are kept for this many iterations, because a standby copy may be late. */
+	/* A sum that waits to be sent is kept for this many iterations, because a standby copy
+	 * may be late. */
 	SUMS_BEHIND = 8,
 	PIECE_BYTES = 2 << 20, /* default size of a message with a piece of a slice */
 	BIG_BYTES = 256 << 10, /* only transfers of at least this size measure the bandwidth */
@@ -160,8 +161,8 @@ void links_encoded(struct links *l, const struct codec_job *job)
 	body_drop(body);
 }
 
-/* Returns true if the signal-to-noise ratio of the next output of this kind to the node is to be
- * measured. */
+/* Returns true if the signal-to-noise ratio must be measured for the next output of this kind to
+ * the node. */
 static bool measures_next(const struct links *l, uint16_t to, enum tensor_kind kind)
 {
 	return l->peers->list[to].n_outputs[kind == TENSOR_GRADIENT] % SNR_EVERY == 0;
@@ -356,8 +357,8 @@ static size_t piece_of(const struct links *l, const struct parcel *p)
 	return slice && left > most ? most : left;
 }
 
-/* Returns when the encoded tensor could leave. Until this time, this node's host worked on the
- * tensor. */
+/* Returns the time from which the encoded tensor could leave. Until this time this node's host
+ * worked on the tensor. */
 static int64_t encoded_us(const struct parcel *p)
 {
 	int64_t ready_us = p->body ? p->body->ready_us : 0;
@@ -427,8 +428,8 @@ static uint16_t node_of(const struct links *l, post_peer_id peer)
 }
 
 /* Records the delay of an activation's transfer: from queueing to acknowledgement, minus half a
- * round trip. From a large transfer of another class, measures the bandwidth if the bytes took
- * most of the transfer's time. Ignores a transfer that was delayed by other transfers, because
+ * round trip. If a large transfer of another class spent most of its time on its bytes, measures
+ * the bandwidth from it. Ignores a transfer that was delayed by other transfers, because
  * predictions add this delay themselves. Ignores the first transfer of a connection, because its
  * time includes connecting. */
 static void take_transfer(struct links *l, uint16_t to, const struct post_transfer *t,
@@ -468,14 +469,14 @@ static void send_or_hold(struct links *l, struct parcel *p, int64_t now_us)
 	bool of_chain = is_chained(p) && !p->head.evaluate;
 	int rc = -EAGAIN;
 
-	/* Drops a piece of weights for a node whose address is unknown. That node requests the
+	/* Drops a piece of weights for a node whose address is unknown. The node will request the
 	 * piece again later. */
 	if (!peer->known && p->head.kind == TENSOR_STATE) {
 		parcel_free(p);
 		l->tell->tally.dropped++;
 		return;
 	}
-	/* The link is blocked by an emulated partition, or if the node cannot be dialed. */
+	/* The link is blocked if an injected fault cuts it, or if the node cannot be dialed. */
 	peer->blocked = fault_partitioned(l->faults, p->to) || !peers_dial(l->peers, p->to);
 	if (!peer->blocked)
 		rc = send_now(l, p, now_us);

@@ -40,8 +40,8 @@ struct links {
 
 /* Returns the size limit of a message to a peer. */
 size_t links_message_bytes(const struct links *l);
-/* Returns the encoding of an activation, or of its gradient. evaluate: true for the newest
- * evaluation, false for the present iteration. */
+/* Returns the codec for an activation, or for the gradient of an activation. evaluate: true for
+ * the newest evaluation, false for the present iteration. */
 struct codec links_codec(const struct links *l, enum tensor_kind kind, bool evaluate);
 size_t links_chain_bytes(const struct links *l, enum tensor_kind kind, bool evaluate);
 /* Returns the size limit of a slice's piece. */
@@ -51,24 +51,24 @@ size_t links_slice_bytes(const struct links *l);
 void links_forget_peer(struct links *l, uint16_t node);
 
 /* Decides in which format the stage gives the output of the task at r's position, and sets *codec
- * to this format. Returns true if the stage itself gives the output as it is sent. The output
- * then leaves the device during the next task. Returns false, with fp32, if the stage cannot
- * encode, if no other node receives the output, or if this node needs the numbers, for example to
- * measure noise. */
+ * to this format. Returns true if the stage itself gives the output in the format in which it is
+ * sent. The output then leaves the device during the next task. Returns false, with fp32, if the
+ * stage cannot encode, if no other node receives the output, or if this node needs the numbers,
+ * for example to measure noise. */
 bool links_output_leaves(const struct links *l, const struct route *r, uint32_t position,
 			 bool evaluate, struct codec *codec);
 /* Encodes the output of the task at r's position for the node of the next position. If `leaving`
  * is NULL, the output has floats. Otherwise the stage has encoded the output with output.codec,
  * and a thread collects it. This function owns output and leaving from now on. Returns the body,
- * of which the caller is the first user. The body may be not ready yet, because a thread encodes
- * a large output. Returns NULL if the iteration has changed its format meanwhile, or if there is
- * no memory, which is reported to the controller. */
+ * of which the caller is the first user. A large output is encoded by a thread, so its body may
+ * not be ready yet. Returns NULL if the iteration has changed its format meanwhile. Also returns
+ * NULL if there is no memory, and reports this to the controller. */
 struct body *links_encode(struct links *l, const struct route *r, uint32_t position, bool evaluate,
 			  struct tensor_bytes output, struct stage_output *leaving);
 /* Takes the result of a job of the threads that encoded an output. */
 void links_encoded(struct links *l, const struct codec_job *job);
-/* Sends the encoded output of the task at r's position to the node of the next position, once the
- * body is ready. Drops one user of the body when the output has left. */
+/* Sends the encoded output of the task at r's position to the node of the next position, as soon
+ * as the body is ready. Drops one user of the body when the output has left. */
 void links_send_output(struct links *l, const struct route *r, uint32_t position, bool evaluate,
 		       struct body *body, int64_t ended_us);
 /* Sends a tensor to a node, not before due_us. Drops one user of the body when the tensor has left.
@@ -87,8 +87,9 @@ void links_send_piece(struct links *l, uint16_t to, const struct msg_tensor *hea
 void links_fetch(struct links *l, uint16_t from, uint8_t stage, uint32_t piece, int64_t now_us);
 /* Sends the tensors that are due, a bounded number in a call. */
 void links_pump(struct links *l, int64_t now_us);
-/* Drops waiting tensors of this iteration and of older iterations. Sums stay for some more
- * iterations, evaluations of this iteration stay, and pieces of weights always stay. */
+/* Drops waiting tensors of this iteration and of older iterations. There are three exceptions.
+ * Sums stay for some more iterations, evaluations of this iteration stay, and pieces of weights
+ * always stay. */
 void links_drop_old(struct links *l, uint64_t iteration);
 
 #endif

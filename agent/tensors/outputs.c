@@ -10,7 +10,7 @@ enum { KINDS = TASK_BACKWARD + 1 };
 
 struct outputs {
 	uint32_t n;
-	/* The output of each task, by microbatch and kind of task; NULL: none. */
+	/* kept[m][k] is the output of microbatch m's task of kind k; NULL: none. */
 	struct body *kept[MSG_MICROBATCHES][KINDS];
 };
 

@@ -2,10 +2,10 @@
  *
  * If a node dies, its substitute receives these tensors again, so only the dead node's work is
  * recomputed. A route visits a node once, so a microbatch has at most OUTPUTS_OF_VISIT outputs
- * here. They are an activation, and the gradient that its backward task gives or, on the data
- * node, its loss. needs.h checks the memory for all outputs before the iteration begins, and
- * again when a reroute leads a microbatch here. If a microbatch restarts, outputs_drop drops its
- * outputs.
+ * here. One output is an activation. The other output is the gradient that the backward task
+ * gives; on the data node it is the gradient that the loss gives. needs.h checks the memory for
+ * all outputs before the iteration begins, and again when a reroute leads a microbatch here. If a
+ * microbatch restarts, outputs_drop drops its outputs.
  */
 #ifndef AGENT_OUTPUTS_H
 #define AGENT_OUTPUTS_H

@@ -1,5 +1,5 @@
-/* Tests which tensors of peers count as transfers in the times of this node's device. Also tests
- * what happens if there is no memory to decode a message. */
+/* Tests which of the peers' tensors count as transfers in the times of this node's device. Also
+ * tests what happens if there is no memory to decode a message. */
 #include "agent/tests/lone_agent.h"
 #include "base/tests/test.h"
 
@@ -56,7 +56,7 @@ static struct msg activation(uint64_t iteration, int64_t at_us)
 }
 
 /* A peer may send any number of tensors of past iterations, and claim any times for these
- * tensors. Such tensors are dropped and must not count. */
+ * tensors. These tensors are dropped, so their times must not count. */
 TEST(dropped_tensors_add_no_times)
 {
 	struct post_message p = { .kind = POST_DATA };
@@ -83,7 +83,7 @@ TEST(transfers_of_the_present_iteration_add_times)
 		note_transfer(a, &m.u.tensor, NOW_US);
 		assert_int_equal(device_clock_intervals(a->modules.device_clock),
 				 iteration > COMMITTED);
-		/* A validation belongs to the iteration that is committed last. */
+		/* A validation belongs to the newest committed iteration. */
 		m.u.tensor.evaluate = 1;
 		if (iteration > COMMITTED)
 			note_transfer(a, &m.u.tensor, NOW_US);
@@ -95,8 +95,8 @@ TEST(transfers_of_the_present_iteration_add_times)
 	lone_agent_free(a);
 }
 
-/* If this node has no memory, the sender is not reported. The pieces of the message stay unchanged,
- * because a thread may be reading them. */
+/* If this node lacks the memory for a message, it must not report the sender. The pieces of the
+ * message stay unchanged, because a thread may be reading them. */
 TEST(missing_memory_is_no_fault_of_the_sender)
 {
 	struct piece pieces[2] = { { .size = 1 }, { .size = 1 } };

@@ -543,9 +543,9 @@ void cluster_reroute(struct cluster *c, uint32_t which, int gone)
 	send_living(c, &m);
 }
 
-/* Returns true if all nodes on the route have reported that they counted microbatch m. The end of
- * the last task on the data node is no proof that all nodes have counted it, because a
- * substitute's task may end later. */
+/* Returns true if all nodes on the route have reported that they counted microbatch m. If the
+ * data node has ended its last task, other nodes may still lack a count, because a substitute's
+ * task may end later. */
 bool cluster_through(const struct cluster *c, uint32_t m)
 {
 	uint32_t n = 0;

@@ -53,7 +53,7 @@ struct node {
 	uint32_t troubles;
 	char trouble[256];
 	uint32_t n_logs;
-	/* (n_logs) the first log lines that the agent sent to the controller. */
+	/* The first n_logs log lines that the agent sent to the controller. */
 	struct msg_log logs[8];
 	uint8_t stage;
 };
@@ -75,7 +75,7 @@ struct cluster_options {
 	 * 0: no stage takes layers. */
 	stage_set stack_from;
 	/* Limits of agents that start later; agent_options explains the fields. If memory_bytes
-	 * is 0, there is no limit but the free memory. */
+	 * is 0, only the free memory limits an agent. */
 	size_t memory_bytes;
 	size_t chunk_bytes, message_bytes, retained_bytes;
 	size_t threads_from_bytes; /* as in agent_options, but 0 means 1 */
@@ -89,10 +89,11 @@ struct cluster_iteration {
 	uint64_t iteration, epoch;
 	uint32_t per_shard, n_batches;
 	struct route routes[CLUSTER_BATCHES];
-	/* (n_ranks) priority list of every node; n_ranks 0: no list. */
+	/* The priority list that every node gets, with n_ranks entries; n_ranks 0: no list. */
 	struct msg_rank ranks[3 * CLUSTER_BATCHES];
 	uint32_t n_ranks;
-	/* (n_events) reported events in order of arrival. `node` is set to the reporting node. */
+	/* The n_events reported events in order of arrival. `node` is set to the reporting
+	 * node. */
 	struct msg_task_event events[CLUSTER_EVENTS];
 	uint32_t n_events;
 	uint32_t first_attempt; /* lowest attempt in `routes` */
@@ -154,21 +155,21 @@ void cluster_gather(struct cluster *c);
 bool cluster_all_sent_hello(struct cluster *c);
 bool cluster_all_ready(struct cluster *c);
 
-/* Routes microbatch m through n nodes. The stages follow from the nodes. The shard and the wave
+/* Routes microbatch m through n nodes. Each hop has the stage of its node. The shard and the wave
  * follow from m. */
 void cluster_route(struct cluster *c, uint32_t m, uint32_t n, const uint16_t *nodes);
 void cluster_start(struct cluster *c);  /* sends PLAN and START of the next iteration */
 void cluster_fault(struct cluster *c, uint32_t node, uint32_t fault, uint8_t kind, int32_t peer,
 		   float factor);
-/* Orders a new attempt of the microbatches in the bit mask `which`, by their present routes. gone:
- * the node that has died; -1: none. */
+/* Orders a new attempt of the microbatches in the bit mask `which`, on their present routes.
+ * gone: the node that has died; -1: no node has died. */
 void cluster_reroute(struct cluster *c, uint32_t which, int gone);
 /* Returns true if every node on the route of microbatch m has reported that it counted the
  * gradient. */
 bool cluster_through(const struct cluster *c, uint32_t m);
 bool cluster_all_through(struct cluster *c);
-/* Orders a reduction with this attempt from the replicas and the holders of standby copies of each
- * stage. Waits until all have reported the sum. */
+/* Orders a reduction with this attempt. The order goes to the replicas of each stage and to the
+ * holders of its standby copies. Waits until all these nodes have reported the sum. */
 void cluster_reduce(struct cluster *c, uint32_t attempt);
 void cluster_commit(struct cluster *c, uint32_t attempt);
 /* Evaluates n validation batches through the first node of every stage. */
@@ -179,9 +180,9 @@ void cluster_evaluate(struct cluster *c, uint32_t n);
 extern const struct adamw cluster_adamw;
 float cluster_scale(const struct cluster *c);
 
-/* twins.c: repeats the iteration with the twins, in the order in which the agents counted
- * gradients. Fails unless all hashes and sums of squares of agents and twins have the same bits.
- * Call it between cluster_reduce and cluster_commit. */
+/* Defined in twins.c. Repeats the iteration with the twins, in the order in which the agents
+ * counted gradients. Fails unless all hashes and sums of squares of agents and twins have the
+ * same bits. Call it between cluster_reduce and cluster_commit. */
 void cluster_check_twins(struct cluster *c);
 float cluster_twin_evaluation(struct cluster *c, uint32_t k);
 
@@ -190,8 +191,8 @@ float cluster_twin_evaluation(struct cluster *c, uint32_t k);
 /* Stages of the six nodes: two data nodes with stage 0, two replicas of stage 1, two replicas of
  * stage 2. */
 extern const uint8_t cluster_six[6];
-/* Routes eight microbatches through one to three nodes each. One route has its stages in another
- * order. */
+/* Routes eight microbatches through one to three nodes each. One route visits its stages in
+ * another order than the other routes. */
 void cluster_route_six(struct cluster *c);
 /* Returns a cluster of six nodes that are READY, with the routes of cluster_route_six. Freed by
  * cluster_unmake. */

@@ -1,5 +1,5 @@
-/* Tests that encoding and decoding in threads gives the same bits as the codec alone, and that the
- * jobs of a link end in order. */
+/* Tests that encoding and decoding in threads gives the same bits as the codec alone, and that
+ * the jobs of a link are returned in the order in which they were added. */
 #include "agent/tensors/codec_threads.h"
 
 #include <poll.h>
@@ -123,7 +123,8 @@ TEST(implausible_bytes_are_not_decoded)
 
 enum { HEAD = 37, PIECES = 7 };
 
-/* Cuts a header followed by the bytes into pieces of odd sizes. Each piece is a separate buffer. */
+/* Makes a header and the bytes of the input, and cuts both together into pieces of odd sizes.
+ * Each piece is a separate buffer. */
 static void cut(struct codec_job *j, size_t bytes)
 {
 	static struct piece list[PIECES];
@@ -144,7 +145,8 @@ static void cut(struct codec_job *j, size_t bytes)
 }
 
 /* Decodes FLOATS floats from one buffer and from pieces, and compares the results. absurd:
- * position of a number that no computation gives; FLOATS or more: there is no such number. */
+ * position at which the input gets a number that no computation gives. If the position is FLOATS
+ * or more, the input has no such number. */
 static void check_pieces(struct codec_threads *t, enum tensor_format format, size_t absurd)
 {
 	struct codec_job encoding = job_of(4, true), whole, apart;

@@ -116,8 +116,8 @@ TEST(test_a_copy_decodes_its_sum)
 	compute_free(c);
 }
 
-/* The input of a microbatch's task is copied to the GPU during the previous task. A measured task
- * must not wait for its input either. */
+/* The input of a microbatch's task is copied to the GPU during the previous task. A task that is
+ * measured must not wait for its input either. */
 TEST(test_measures_tasks_as_they_run)
 {
 	struct job j = { .kind = JOB_MEASURE };
@@ -129,7 +129,8 @@ TEST(test_measures_tasks_as_they_run)
 	copies_run_early = false;
 	assert_int_equal(j.rc, 0);
 	assert_true(j.measured.forward_s > 0 && j.measured.backward_s > 0);
-	/* During each of three forward and three backward passes, the next input is copied. */
+	/* There are three forward and three backward passes. During each of them the next input
+	 * is copied. */
 	assert_int_equal(puts_beside, 6);
 	compute_free(c);
 }

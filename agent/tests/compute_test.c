@@ -131,9 +131,9 @@ static struct job measure_with(double quota)
 	return m;
 }
 
-/* The test imitates a node that may use a thousandth of a processor. The kernel runs a short pass
- * of such a node at once, and then stops the node for a while. Plans need the mean time of many
- * passes, which includes the stops. */
+/* The test imitates a node that is allowed to use one thousandth of a processor. The kernel runs
+ * a short pass of such a node at once, and then stops the node for a while. Plans need the mean
+ * time of many passes, which includes the stops. */
 TEST(test_measures_a_pass_over_the_quota)
 {
 	struct job all = measure_with(0), part = measure_with(1e-3);

@@ -101,8 +101,8 @@ static void order(struct agent *a, uint64_t id, uint32_t n, const struct msg_con
 	connections_turn(a->modules.connections, SECOND);
 }
 
-/* The agent answers when each node that the plan needs has received a message in the right class.
- * The answer does not wait for substitutes. */
+/* The agent answers when each node that the plan needs has received a message in the class that
+ * the plan will use. The answer does not wait for substitutes. */
 FIXTURE_TEST(the_answer_waits_for_messages)
 {
 	static const struct msg_connect_to nodes[] = { { 5, CONNECT_ACTIVATIONS },
@@ -135,8 +135,8 @@ FIXTURE_TEST(the_answer_waits_for_messages)
 	assert_true(connections_deadline_us(a->modules.connections) == INT64_MAX);
 }
 
-/* A node that has received a message gets no second message, and the agent answers the next order
- * at once. */
+/* A node that has received a message gets no second message for the next order, so the agent
+ * answers the next order at once. */
 FIXTURE_TEST(what_is_connected_is_not_connected_again)
 {
 	static const struct msg_connect_to nodes[] = { { 5, CONNECT_ACTIVATIONS } };

@@ -29,7 +29,7 @@ TEST(test_controller_restart)
 		cluster_welcome(c, i);
 	}
 	cluster_peers(c);
-	/* Restarts the iteration with attempts that are higher than the attempts of all messages
+	/* Restarts the iteration. The new attempts are higher than the attempts of all messages
 	 * in flight. */
 	c->now.iteration--;
 	for (uint32_t m = 0; m < c->now.n_batches; m++)
@@ -53,7 +53,8 @@ static bool third_has_started(struct cluster *c)
 	return c->nodes[2].beat.iteration == c->now.iteration;
 }
 
-/* Orders node 2 to make stage 1 as an average whose only source is stage 2 of node 4. */
+/* Orders node 2 to make stage 1 as an average of neighbouring stages. The average has a single
+ * source, stage 2 of node 4. */
 static void make_of_neighbours(struct cluster *c)
 {
 	static const uint16_t from[] = { 4 };
@@ -76,9 +77,9 @@ static void make_of_neighbours(struct cluster *c)
 	cluster_until(c, third_is_ready, "a stage made of another");
 }
 
-/* A controller may die before it records a restored stage, whose weights belong to no commit. A new
- * controller would then not know these weights. An agent therefore reports them as part of the run
- * only after an iteration has started with them. */
+/* A controller may die before it records a restored stage, whose weights belong to no commit. A
+ * new controller would then not know these weights. Therefore an agent reports restored weights
+ * to a new controller only after an iteration has started with these weights. */
 TEST(test_restored_weights_are_reported_once_used)
 {
 	for (int used = 0; used < 2; used++) {
@@ -144,7 +145,7 @@ static bool data_node_is_through(struct cluster *c)
 
 /* Node 0 sends invalid activations to node 3, which does not read them yet. The microbatches of
  * node 0 are then rerouted to node 2. Node 3 does not use the activations, so it must not report
- * their sender: the sender may have been repaired since. */
+ * their sender. The sender may have been repaired meanwhile. */
 TEST(test_numbers_of_a_replaced_attempt_are_not_reported)
 {
 	struct cluster *c = cluster_of_six();

@@ -96,13 +96,14 @@ TEST(outputs_leave_unless_they_are_read)
 	struct agent *a = begin();
 	struct peer *peer = &a->peers.list[1];
 
-	/* This node measures the noise of the first output, and needs its floats for that. */
+	/* This node measures the noise of the first output, and needs the output's floats for the
+	 * measurement. */
 	assert_false(leaves(a, 1, FORMAT_Q8));
 	peer->n_outputs[0] = peer->n_outputs[1] = 1;
 	assert_true(leaves(a, 1, FORMAT_Q8));
 	a->progress.wire = FORMAT_FP32;
-	/* With the counts at 0, the next output is the first one again. In fp32 it has no noise
-	 * to measure, so it leaves. */
+	/* With the counts at 0, the next output counts as the first output again. In fp32 the
+	 * output has no noise to measure, so it leaves. */
 	peer->n_outputs[0] = peer->n_outputs[1] = 0;
 	assert_true(leaves(a, 1, FORMAT_FP32));
 	assert_false(leaves(a, 4, FORMAT_FP32)); /* the last task has no output */

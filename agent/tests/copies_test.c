@@ -68,8 +68,8 @@ static bool two_keeps_none(struct cluster *c)
 	return c->nodes[2].kept_said.hash == 0;
 }
 
-/* A standby copy that missed a sum cannot step any more. Its holder reports this and fetches
- * another copy. */
+/* A standby copy that missed a sum cannot step any more. The holder of the copy reports this and
+ * fetches another copy. */
 TEST(test_copy_missed_commit)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
@@ -99,8 +99,8 @@ static bool two_has_caught_up(struct cluster *c)
 	return c->nodes[2].kept && c->nodes[2].copy_committed.iteration == c->now.iteration;
 }
 
-/* The controller does not wait for the copy at node 2. Pieces and sums arrive there after the
- * commits, and the copy still gets the same weights as the replica. */
+/* The controller does not wait for the copy at node 2. Pieces and sums arrive at node 2 after the
+ * commits. The copy must get the same weights as the replica nevertheless. */
 TEST(test_copy_lags)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
@@ -140,9 +140,9 @@ static bool four_keeps_none(struct cluster *c)
 	return c->nodes[4].kept_said.hash == 0;
 }
 
-/* In a commit, stage 1 takes the layers of stage 2. The nodes of stage 1 use their copies of stage
- * 2, after the copies have made the commit's step. Node 4 must drop its copy of stage 1, because
- * the layers of that stage are replaced. */
+/* In a commit, stage 1 takes the layers of stage 2. The nodes of stage 1 use their copies of
+ * stage 2, after the copies have made the commit's step. Node 4 must drop its copy of stage 1,
+ * because the layers of stage 1 are replaced. */
 TEST(a_stage_starts_from_the_step_of_a_copy)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };
@@ -179,9 +179,10 @@ static bool two_answers(struct cluster *c)
 	return c->nodes[2].committed.iteration == 1;
 }
 
-/* After a return to a checkpoint, node 2 may hold weights of an iteration that the run repeats. The
- * repeated commit has the same number but other weights. Only the standby copy of the stage has the
- * new weights, so only the copy may answer. */
+/* After a return to a checkpoint, node 2 may hold weights of an iteration that the run repeats.
+ * The repeated commit has the same number but other weights. The standby copy of the stage has
+ * the new weights, and node 2's own stage does not have them. Therefore the copy alone may
+ * answer. */
 TEST(test_weights_that_a_copy_replaces_answer_no_commit)
 {
 	static const uint8_t five[] = { 0, 0, 1, 1, 2 };

@@ -1,5 +1,5 @@
-/* Tests that a node's death in mid-iteration and another node's joining change no bit of the
- * result. */
+/* Tests that the result keeps all its bits if a node dies in mid-iteration and another node
+ * joins. */
 #include "agent/tests/cluster.h"
 #include "base/tests/test.h"
 
@@ -72,7 +72,8 @@ TEST(test_death_and_join)
 	check_death_and_join(FORMAT_FP32, FORMAT_FP32);
 }
 
-/* The formats round numbers. A substitute must receive the same bits as the dead node did. */
+/* The formats round numbers. A substitute must receive the same bits that the dead node
+ * received. */
 TEST(test_death_and_join_in_other_formats)
 {
 	check_death_and_join(FORMAT_BF16, FORMAT_FP32);

@@ -49,7 +49,8 @@ FIXTURE_TEST(two_double_delays_are_reported_early)
 
 	link_times_delay(&a->modules.link_times, 1, 0.41, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
-	link_times_delay(&a->modules.link_times, 2, 0.2, SECOND); /* equal to the expected delay */
+	/* This delay is equal to the expected delay. */
+	link_times_delay(&a->modules.link_times, 2, 0.2, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, 2 * SECOND);
 	link_times_delay(&a->modules.link_times, 1, 0.41, SECOND);
 	assert_int_equal(a->modules.link_times.due_us, SECOND + SECOND / 10);
@@ -155,7 +156,7 @@ FIXTURE_TEST(waiting_for_an_unknown_node_is_reported)
 	}
 	assert_int_equal(stuck[0].to, 1);
 	assert_int_equal(stuck[0].ms, 900);
-	/* Once the tensor has left the queue, the link is no longer reported. */
+	/* When the tensor has left the queue, the link is not reported any more. */
 	assert_int_equal(delay_queue_take(a->modules.delay_queue, 3 * SECOND, &p), 0);
 	assert_int_equal(probe_links(&a->peers, stuck, 2 * SECOND), 0);
 }

@@ -8,8 +8,8 @@
 
 enum { SPAN = 400, ROUNDS = 3000 };
 
-/* Returns the times of the simple model. For each microsecond the first state that is marked
- * counts. */
+/* Returns the times of the simple model. Each microsecond counts as time of the first state that
+ * is marked for it. */
 static struct device_time counted(bool marks[DEVICE_OTHERS][SPAN], int from, int to)
 {
 	struct device_time t = { { 0 } };

@@ -48,8 +48,8 @@ TEST(a_faulty_card_is_named_with_a_remedy)
 	assert_non_null(strstr(err.text, "did not join. skippipe doctor --device cuda says more"));
 }
 
-/* The agent must know beforehand that the driver will compile for a long time, so that the agent
- * can report this. */
+/* If the driver will compile for a long time, the agent must know this beforehand and report
+ * it. */
 TEST(a_card_without_code_is_known_before_its_use)
 {
 	assert_false(device_proof_compiles("cuda"));

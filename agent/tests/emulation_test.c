@@ -147,8 +147,8 @@ static void send_clock(struct cluster *c, bool is_measured)
 }
 
 /* A node's device counts as busy for the prescribed times of its tasks. While a tensor is on its
- * way, the device counts as waiting for the network. The node can compute the time of this wait
- * only when it knows the controller's clock. */
+ * way, the device counts as waiting for the network. To compute the time of this wait, the node
+ * must know the controller's clock. */
 TEST(test_times_of_devices)
 {
 	struct cluster *c = cluster_make(6, cluster_six);
@@ -227,8 +227,8 @@ TEST(test_slow_node_and_ranks)
 	c->options.task_s = 0.3;
 	cluster_gather(c);
 	cluster_route_six(c);
-	/* Data node 0 has four microbatches and two slots. The ranks decide in which order they
-	 * start. */
+	/* Data node 0 has four microbatches and two slots. The ranks decide in which order the
+	 * microbatches start. */
 	for (uint32_t i = 0; i < 8; i++)
 		c->now.ranks[c->now.n_ranks++] = (struct msg_rank){ 7 - i, TASK_FORWARD };
 	cluster_fault(c, 0, 1, FAULT_SLOW_NODE, -1, 3);

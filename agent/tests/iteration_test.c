@@ -170,7 +170,7 @@ FIXTURE_TEST(a_plan_is_stored_whole_or_not_at_all)
 	take_plan(a, EPOCH, 2, routes);
 	assert_int_equal(plans_find(&a->modules.plans, EPOCH)->n_routes, 2);
 	assert_int_equal(plans_find(&a->modules.plans, EPOCH)->visits, 2);
-	/* The plan is invalid: it is refused, and the valid plan stays. */
+	/* The plan is invalid. It is refused, and the valid plan stays. */
 	take_plan(a, EPOCH, 3, routes);
 	assert_int_equal(plans_find(&a->modules.plans, EPOCH)->n_routes, 2);
 	/* The agent keeps the plans of the two newest epochs, whatever their order of arrival. */
@@ -265,7 +265,7 @@ FIXTURE_TEST(the_substitute_receives_finished_outputs)
 	/* Microbatch 1 has no output yet. */
 	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
 	assert_int_equal(outputs_count(a->modules.outputs), 1);
-	reroute(a, NEXT, 2, routes); /* a repeated order changes nothing */
+	reroute(a, NEXT, 2, routes); /* an order that repeats an earlier order changes nothing */
 	assert_int_equal(delay_queue_count(a->modules.delay_queue), 0);
 	assert_int_equal(a->tell.tally.sequence, 0);
 }
@@ -290,7 +290,7 @@ FIXTURE_TEST(a_restarted_microbatch_is_discarded)
 	assert_int_equal(outputs_count(a->modules.outputs), 0);
 	assert_int_equal(a->iteration.routes[0].attempt, 1);
 	assert_int_equal(a->iteration.routes[1].attempt, 0);
-	reroute(a, NEXT, 1, &again); /* a repeated order changes nothing */
+	reroute(a, NEXT, 1, &again); /* an order that repeats an earlier order changes nothing */
 	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 2);
 	/* This node now has another position in the route, so its old tasks are void. */
 	again = route(2, 1, (uint16_t[]){ ME, 0 }, 0);
@@ -351,7 +351,7 @@ FIXTURE_TEST(a_sum_waits_for_all_counts)
 	do_task(a, 2, 1);
 	assert_false(wants_gradient(a));
 	assert_int_equal(reduction_awaits(a->modules.reduction),
-			 -1); /* no other node delays the sum */
+			 -1); /* the sum waits for no other node */
 	do_task(a, 2, 3);
 	assert_true(wants_gradient(a));
 	assert_int_equal(a->tell.tally.sequence, 0);
@@ -393,8 +393,8 @@ FIXTURE_TEST(a_sum_without_work_starts_at_once)
 	assert_true(wants_gradient(a));
 }
 
-/* A newer order replaces an order that waits for gradients. The newer order does not wait, because
- * its field when_counted is 0. */
+/* An order that waits for gradients is replaced by a newer order. The newer order does not wait,
+ * because its field when_counted is 0. */
 FIXTURE_TEST(a_newer_order_does_not_wait)
 {
 	const uint16_t both[] = { ME, 2 };
@@ -544,7 +544,8 @@ FIXTURE_TEST(a_repeated_commit_is_ignored)
 	assert_int_equal(queue_waiting(tasks_queue(a->modules.tasks)), 0);
 	assert_true(a->requests.look_again);
 	assert_false(iteration_next_job(&a->iteration, &job));
-	/* A repeated order is answered again, but the step is not repeated. */
+	/* An order that repeats an earlier order is answered again, but the step is not
+	 * repeated. */
 	iteration_commit(&a->iteration, &good, 0);
 	assert_int_equal(a->tell.tally.sequence, 2);
 	assert_false(iteration_next_job(&a->iteration, &job));

@@ -40,15 +40,15 @@ static struct {
 	int64_t answer_us; /* how long an answer waits behind traffic of the other direction */
 	bool passes_trains;
 	bool is_closed;      /* no connection can be made */
-	int64_t down_us;     /* when the last session ended */
+	int64_t down_us;     /* time at which the last session ended */
 	double short_factor; /* rate measured with a short train, as a multiple of the true rate */
-	/* Present state of the link, and what has happened so far. */
+	/* Present state of the link, and a record of what has happened so far. */
 	int64_t now_us, free_us; /* present time, and time at which the link's queue is empty */
 	int64_t longest_us;      /* longest time that bytes waited in the queue */
 	struct msg_packet_train_heard answers[TRAINS];
 	int64_t answers_us[TRAINS];
 	uint32_t packets[TRAINS], n_trains, n_answered;
-	/* When each piece of bulk data was sent and acknowledged. */
+	/* Times at which each piece of bulk data was sent and acknowledged. */
 	int64_t sent_us[PIECES], acked_us[PIECES];
 	uint32_t n_pieces;
 	size_t piece_bytes;
@@ -307,7 +307,7 @@ TEST(a_late_answer_ends_the_filling)
 	end(a);
 }
 
-/* Varying delays make the short train show three times the link's rate. This rate must not be
+/* Because delays vary, the short train shows three times the link's rate. This rate must not be
  * reported. If the time limit is short, the first long train gives the result. */
 TEST(a_fast_link_is_measured_by_long_trains)
 {
@@ -366,8 +366,8 @@ TEST(a_closed_port_is_waited_for_once)
 	end(a);
 }
 
-/* A link that had a session for a long time, and has just lost it, gets the whole time limit to
- * connect. */
+/* A link that had a session for a long time and has just lost this session gets the whole time
+ * limit to connect. */
 TEST(a_lost_session_has_its_time)
 {
 	struct agent *a = begin(1e6);
@@ -378,7 +378,7 @@ TEST(a_lost_session_has_its_time)
 	wire.down_us = wire.now_us - SECOND;
 	assert_true(follow_it(a, 150) >= 4 * SECOND);
 	assert_non_null(strstr(wire.result.text, " within 4.0 s"));
-	/* Now the session has been lost for five seconds, so the limit is short. */
+	/* Now the link has had no session for five seconds, so the limit is short. */
 	assert_true(follow_it(a, 150) < SECOND / 2);
 	end(a);
 }

@@ -30,7 +30,7 @@ TEST(test_missed_commit)
 	assert_non_null(strstr(c->nodes[3].trouble, "iteration 1 is committed here"));
 	c->nodes[3].ready = false;
 	cluster_finish(c);
-	/* Node 3 is assigned its own stage without a fetch, so it keeps its old weights. */
+	/* Node 3 is assigned its own stage without a fetch, so node 3 keeps its old weights. */
 	cluster_send(
 		c, 3,
 		&(struct msg){ .type = MSG_ASSIGN, .u.assign = { ++c->assignments, 1, 1 } });

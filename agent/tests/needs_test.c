@@ -49,7 +49,7 @@ TEST(the_error_names_the_missing_memory)
 		"3.0), 26.5 are free: 0.5 are missing");
 }
 
-/* For a larger plan, only the additional memory must be free. */
+/* If a larger plan needs more memory, only the additional memory must be free. */
 TEST(only_the_additional_memory_must_be_free)
 {
 	struct needs first = needs_of(MIB / 4, MIB / 2, 3, 100ull * MIB, false);

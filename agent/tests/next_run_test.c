@@ -1,4 +1,5 @@
-/* Tests that an agent joins another run while its loop continues, and without starting a thread. */
+/* Tests that an agent joins another run. The loop of the agent continues meanwhile, and the agent
+ * starts no thread. */
 #include <errno.h>
 #include <semaphore.h>
 #include <sys/resource.h>
@@ -14,8 +15,8 @@ enum { NODE = 1, NEXT = 78 };
 static sem_t release;
 static bool timed_out;
 
-/* A job that waits until the test releases it, but only for a limited time. If the loop waited
- * for the job by mistake, the test would therefore fail and not hang. */
+/* A job that waits until the test releases it, but only for a limited time. Because of the limit,
+ * a loop that waits for the job by mistake makes the test fail, not hang. */
 static void hold(void *context, void *job)
 {
 	struct timespec by;

@@ -1,4 +1,5 @@
-/* Tests which of several timed passes an agent reports. The test plays both clocks. */
+/* Tests which time an agent reports after several timed passes. The test simulates the clock of
+ * elapsed time and the clock of processor time. */
 #include <math.h>
 #include <stdint.h>
 
@@ -39,7 +40,7 @@ static double reported_s(double quota, const int elapsed_ms[PASSES], const int u
 	return pass_s(&c, &times);
 }
 
-/* Other programs can only delay a pass, so the shortest time is right. */
+/* Other programs can only lengthen a pass, so the shortest time is the correct one. */
 TEST(without_a_quota_the_shortest_pass_counts)
 {
 	assert_float_equal(reported_s(0, (int[]){ 50, 20, 40 }, (int[]){ 9, 9, 9 }), 0.020, 1e-9);

@@ -202,7 +202,7 @@ TEST(test_hold_order)
 
 enum { MOST = 7, FLOATS = 103 };
 
-/* A stage with two tensors, which begin at these floats. */
+/* The stage has two tensors, which begin at these floats. */
 static const size_t starts[] = { 0, 40 };
 static const struct sum_codec fp32 = { FORMAT_FP32, starts, 2 };
 
@@ -231,8 +231,8 @@ static void put_scattered(put_function *put, struct slices *r, uint16_t from, ui
 	}
 }
 
-/* Lets n nodes exchange their parts and sums. unit: each message has a multiple of this number of
- * bytes. */
+/* Lets n nodes exchange their parts and sums. unit: the length of each message is a multiple of
+ * this number of bytes. */
 static void exchange(struct slices **r, uint32_t n, const uint16_t *nodes, float g[][FLOATS],
 		     size_t unit)
 {
@@ -541,8 +541,8 @@ static int give(struct fetch *f, uint32_t piece, uint64_t iteration, int64_t now
 	return rc;
 }
 
-/* Makes a commit's step as standby.c does. Steps all pieces that have arrived and are not of a
- * later iteration. */
+/* Makes a commit's step as standby.c does. Steps all pieces that have arrived, but not the pieces
+ * of a later iteration. */
 static void step_held(struct fetch *f)
 {
 	size_t from, n;
@@ -573,7 +573,8 @@ TEST(test_fetch_during_training)
 			assert_true(n < FETCH_WINDOW);
 			asked[n++] = piece;
 		}
-		/* All requested pieces were lost; after some silence they are requested again. */
+		/* All requested pieces were lost. After some time in which no piece arrives, the
+		 * pieces are requested again. */
 		if (n == 0) {
 			now += 5000001;
 			continue;
@@ -618,9 +619,9 @@ TEST(test_fetch_waits_for_the_copy)
 	fetch_end(&f);
 }
 
-/* The link carries one piece after another, and needs the time of eight iterations for the whole
- * copy. A piece has the weights of the iteration in which it was requested. The first piece must be
- * of the present iteration, because the sums of earlier iterations are not sent any more. */
+/* The link carries one piece after another. The whole copy takes as long as eight iterations. A
+ * piece has the weights of the iteration in which it was requested. The first piece must be of
+ * the present iteration, because the sums of earlier iterations are not sent any more. */
 TEST(test_a_slow_link_brings_the_copy)
 {
 	enum { FLOATS_A_MS = 10, ITERATION_MS = P / FLOATS_A_MS / 8 };
@@ -673,7 +674,8 @@ static uint32_t asks(struct fetch *f, int64_t now)
 }
 
 /* The first timeout is short, because the source may have sent the first answer to an earlier
- * process of this node. Once a piece has arrived, the timeout depends on how long pieces take. */
+ * process of this node. After a piece has arrived, the timeout depends on the transfer time of
+ * pieces. */
 TEST(test_timeout_grows)
 {
 	struct fetch f = { .n = 0 };
@@ -720,7 +722,7 @@ TEST(test_slow_pieces_get_time)
 	fetch_end(&f);
 }
 
-/* If a transfer takes one second, half a second more or less does not count as queueing. */
+/* If a transfer takes one second, a difference of half a second does not count as queueing. */
 TEST(test_a_long_transfer_is_no_queue)
 {
 	struct fetch f = { .n = 0 };
@@ -737,8 +739,8 @@ TEST(test_a_long_transfer_is_no_queue)
 	fetch_end(&f);
 }
 
-/* If a piece waited behind other pieces and is of a past iteration when it arrives, the next
- * request is for one piece alone. */
+/* A piece waited behind other pieces, and its iteration is past when it arrives. The next request
+ * must then be for one piece alone. */
 TEST(test_a_late_piece_is_requested_alone)
 {
 	struct fetch f = { .n = 0 };

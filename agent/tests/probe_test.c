@@ -15,7 +15,8 @@
 
 static struct {
 	bool passes_small, passes_large, waits;
-	/* Only the first connection is stuck, as it is when TCP waits after losses. */
+	/* True: the first connection is stuck and later connections are not, as if TCP waited
+	 * after losses. */
 	bool only_first_is_stuck;
 	int64_t expected_us, now_us;
 	struct post_peer_info info;
@@ -103,7 +104,7 @@ static bool beats(struct agent *a, int64_t us)
 }
 
 /* The first connection proves nothing, because TCP may be waiting after losses. The second
- * connection is judged after two seconds, or after three times the expected time if that is
+ * connection is judged after two seconds or after three times the expected time, whichever is
  * longer. */
 TEST(a_network_that_loses_large_messages_is_reported)
 {
@@ -123,8 +124,8 @@ TEST(a_network_that_loses_large_messages_is_reported)
 	end(a);
 }
 
-/* On the controller's order the agent has already replaced the first connection. The second
- * connection is then judged by the shorter limit. */
+/* The agent has already replaced the first connection, because the controller ordered this. The
+ * second connection is judged by the shorter limit. */
 TEST(a_forgotten_link_is_tried_sooner)
 {
 	struct agent *a = begin(SECOND / 4);

@@ -103,8 +103,8 @@ static void spawn(struct scene *s, const char *const *args)
 
 static void serve(struct scene *s);
 
-/* Waits until the program ends. Meanwhile answers the program as its controller. Returns the wait
- * status. */
+/* Waits until the program ends. Meanwhile plays the program's controller and answers its
+ * messages. Returns the wait status. */
 static int end_of(struct scene *s)
 {
 	int64_t by = clock_monotonic_us() + PATIENCE_US;
@@ -346,8 +346,8 @@ static bool output_has(const struct scene *s, const char *text)
 	return said;
 }
 
-/* If the agent's port is in use, the agent waits, because an agent of the previous run may still
- * be ending. */
+/* If the agent's port is in use, the agent waits, because an agent of the previous run may not
+ * have ended yet. */
 SCENE(test_port_that_becomes_free)
 {
 	struct scene *s = *state;

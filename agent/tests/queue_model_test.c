@@ -190,10 +190,11 @@ struct run {
 	int moves;
 	/* A hop of the microbatch was moved to another node although its former node is alive. */
 	bool moved[BATCHES];
-	int64_t heard[NODES]; /* when the node gets the last announcement sent to it */
+	/* Time at which the node gets the newest announcement that was sent to it. */
+	int64_t heard[NODES];
 	struct route known[NODES][BATCHES]; /* the newest route that was announced to the node */
-	/* True if the node has sent the output of the microbatch's task of this kind since the
-	 * microbatch's last restart. */
+	/* True if the node has sent the output of the microbatch's task of this kind. A restart
+	 * of the microbatch sets it to false. */
 	bool sent[NODES][BATCHES][3];
 };
 
@@ -402,7 +403,7 @@ TEST(test_execution_model)
 	}
 	free(r);
 	assert_true(waits > 100);
-	/* The swapped stages of some routes can cause a deadlock, but rarely do. */
+	/* The swapped stages of some routes can cause a deadlock, but a deadlock is rare. */
 	assert_true(standstills < 40);
 }
 
@@ -419,8 +420,8 @@ static bool through(const struct run *r, uint32_t m)
 	return r->counted[route->nodes[0]][m][TASK_LOSS] > 0;
 }
 
-/* Announces a new attempt of microbatch m to all nodes. A node gets the announcements in their
- * order, but each announcement after a random delay. */
+/* Announces a new attempt of microbatch m to all nodes. Each announcement has a random delay, but
+ * a node gets the announcements in the order in which they were sent. */
 static void tell(struct run *r, struct rng *g, uint32_t m)
 {
 	r->w->routes[m].attempt = ++r->attempt[m];
@@ -451,9 +452,10 @@ static void kill_node(struct run *r, struct world *w, struct rng *g, uint16_t de
 	}
 }
 
-/* Moves a hop, whose F has not started, to the other living node of the stage. The old node may
- * run the hop's tasks before it learns of the move. Both nodes then count the gradient.
- * check_counts skips such microbatches, because a controller would restart the iteration. */
+/* Finds a hop whose F has not started, and moves it to the other node of the stage, if that node
+ * is alive. The old node may run the hop's tasks before it learns of the move. Both nodes then
+ * count the gradient. check_counts skips such microbatches, because a controller would restart
+ * the iteration. */
 static void move_ahead(struct run *r, struct world *w, struct rng *g)
 {
 	uint32_t m = rng_below(g, w->n_batches), hop = rng_below(g, w->routes[m].n_hops);
@@ -539,6 +541,7 @@ TEST(test_exactly_once)
 	}
 	free(r);
 	assert_true(moves > 400);
-	/* The other rounds end in a deadlock, because some routes are swapped and slots are few. */
+	/* The rounds that do not finish end in a deadlock, because some routes are swapped and
+	 * slots are few. */
 	assert_true(finished > 350);
 }

@@ -107,7 +107,7 @@ FIXTURE_TEST(only_a_newer_attempt_restarts)
 
 /* ---- from the gradient to the norm ---- */
 
-/* Does the worker's job: encodes the slices of a gradient whose float k has the value k. */
+/* Does the worker's job: encodes the slices of a gradient in which float k has the value k. */
 static void give_gradient(struct agent *a)
 {
 	uint32_t n = slices_count(reduction_slices(a->modules.reduction));
@@ -152,7 +152,7 @@ static void give_sum(struct agent *a)
 	job_clear(&a->job);
 }
 
-/* Delivers a slice whose floats all have this value, as from another node. */
+/* Delivers a slice as if it came from another node. All floats of the slice have this value. */
 static int receive(struct agent *a, enum tensor_kind kind, uint16_t from, uint32_t index,
 		   uint64_t iteration, uint32_t attempt, float value)
 {
@@ -243,7 +243,8 @@ FIXTURE_TEST(every_replica_and_copy_gets_its_slice)
 	assert_true(reduction_ready(a->modules.reduction, NEXT, 7));
 	assert_false(reduction_ready(a->modules.reduction, NEXT, 6));
 	assert_false(reduction_ready(a->modules.reduction, COMMITTED, 7));
-	/* A repeated order is answered again. An order with an older attempt is ignored. */
+	/* An order that repeats an earlier order is answered again. An order with an older
+	 * attempt is ignored. */
 	order(a, NEXT, 7, 3, replicas, 4, copies);
 	assert_int_equal(a->tell.tally.sequence, 2);
 	order(a, NEXT, 6, 3, replicas, 4, copies);
@@ -270,7 +271,7 @@ FIXTURE_TEST(a_single_replica_sends_only_to_copies)
 	}
 }
 
-/* If a job ends after its reduction was dropped, its result changes nothing. */
+/* If a job ends after its reduction was dropped, the result of the job changes nothing. */
 FIXTURE_TEST(a_late_result_of_the_worker_is_dropped)
 {
 	struct agent *a = *state;

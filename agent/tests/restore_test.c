@@ -11,7 +11,7 @@
 
 enum { NODES = 4, STAGES = 3, STAGE = 1, ITERATION = 9, P = 10 };
 
-/* The nodes that an order names. average() uses only the first two. */
+/* The nodes that an order names. average() uses only the first two of them. */
 static const uint16_t nodes[] = { 0, 3, 2 };
 static const uint8_t stages[] = { 0, 2, 1 };
 static const float weights[] = { 0.25f, 0.75f, 0 };
@@ -121,8 +121,8 @@ FIXTURE_TEST(the_newest_assignment_counts)
 
 /* ---- average of the neighbours ---- */
 
-/* Delivers a stage of P parameters, which is a single piece, with this value in every float.
- * whole: if false, the piece has a wrong hash. Returns true if the restore has taken the
+/* Delivers a stage of P parameters, which is a single piece, with this value in every float. If
+ * `whole` is false, the piece has a wrong hash. Returns true if the restore has taken the
  * message. */
 static bool give(struct agent *a, uint16_t from, uint8_t stage, uint64_t iteration, float value,
 		 bool whole)
@@ -172,7 +172,7 @@ FIXTURE_TEST(both_neighbours_are_mixed)
 		assert_true(job.mix.state[0] == (float)i && job.mix.state[3 * P - 1] == (float)i);
 		assert_false(a->held.whole);
 		assert_false(
-			/* There is no further job, because the worker runs one. */
+			/* There is no further job, because the worker already runs a job. */
 			restore_next_job(a->modules.restore, &job, 0));
 		assert_int_equal(restore_wanted(a->modules.restore), true);
 		restore_job_done(a->modules.restore, &job, 0);

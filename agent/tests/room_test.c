@@ -54,9 +54,9 @@ static bool two_lines_arrived(struct cluster *c)
 	return c->nodes[2].n_logs >= 2;
 }
 
-/* Warnings that the agent logs before its admission reach the controller later, in order. The
- * agent can keep only some lines, and drops later lines. The next line that the agent keeps has
- * the number of dropped lines. */
+/* Warnings that the agent logs before its admission reach the controller later, the oldest first.
+ * The agent can keep only some lines, and drops later lines. The next line that the agent keeps
+ * has the number of dropped lines. */
 TEST(test_warnings_wait_for_the_controller)
 {
 	struct cluster *c = cluster_make(6, cluster_six);

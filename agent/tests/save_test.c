@@ -1,5 +1,5 @@
-/* Tests which orders to save its stage an agent accepts and which orders it refuses, also while a
- * checkpoint is written. The test can hold up the thread that writes. */
+/* Tests the orders to an agent to save its stage: which orders it accepts and which it refuses,
+ * also while a checkpoint is written. The test can delay the thread that writes. */
 #include <poll.h>
 #include <semaphore.h>
 #include <stdlib.h>
@@ -27,7 +27,8 @@ void noted_tell(struct tell *t, struct msg *m, enum post_flags flags, int64_t no
 	tell_controller(t, m, flags, now_us);
 }
 
-/* The ranges of iterations whose checkpoints were deleted, in the order of the calls */
+/* The calls that deleted checkpoints, in their order. Each call deletes the checkpoints of a
+ * range of iterations. */
 static struct {
 	uint64_t after, before;
 } pruned[2];

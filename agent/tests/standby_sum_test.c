@@ -7,9 +7,9 @@
 
 /* A row of the table stands for an event, and a column for the state before the event. The entry
  * is the state after the event, as a letter of `letters`. '=' means that the state does not
- * change, and '.' that the event must not occur. The table was written independently of the table
- * in standby_sum.c. The digit and the small letters are states in which the worker stores
- * pieces. */
+ * change. '.' means that the event must not occur in this state. The table was written
+ * independently of the table in standby_sum.c. The digit and the small letters are states in
+ * which the worker stores pieces. */
 static const char letters[] = "-ADNMRQS0adr";
 static const char *const expected[STANDBY_EVENTS] = {
 	/* from the state:   -ADNMRQS0adr */

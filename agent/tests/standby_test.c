@@ -1,5 +1,5 @@
-/* Tests a standby copy while it is fetched: which sum the copy needs first, and when the agent
- * gives up the fetch. */
+/* Tests a standby copy while it is fetched: which sum the copy needs first, and in which cases
+ * the agent gives up the fetch. */
 
 #include <stdlib.h>
 
@@ -244,8 +244,8 @@ TEST(the_state_reported_to_a_new_controller_stays)
 	lone_agent_free(a);
 }
 
-/* An invalid order changes nothing, and neither does an order that is older than the order for
- * the present copy. */
+/* An invalid order changes nothing. An order that is older than the order for the present copy
+ * changes nothing either. */
 TEST(an_invalid_order_for_a_copy_is_refused)
 {
 	const struct msg_keep bad[] = { { 2, 3, SOURCE }, { 2, STAGE, 3 } },

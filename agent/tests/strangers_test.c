@@ -293,8 +293,8 @@ TEST(test_evaluations_without_an_order)
 	thief_ends(&t);
 }
 
-/* The order to evaluate names the format. If an input arrives before the order, its right size is
- * unknown, so an input of any size is kept. */
+/* The order to evaluate names the format. If an input arrives before the order, its correct size
+ * is unknown, so an input of any size is kept. */
 TEST(test_evaluations_in_a_format_that_is_not_known_yet)
 {
 	struct route route = { .attempt = 1, .n_hops = 2, .nodes = { 1, 2 },
@@ -312,8 +312,9 @@ TEST(test_evaluations_in_a_format_that_is_not_known_yet)
 	thief_ends(&t);
 }
 
-/* Tensors are refused if their iteration is more than two after the last announced commit. Other
- * early tensors of a peer are kept up to the peer's share, which leaves room for other peers. */
+/* A tensor is refused if its iteration number exceeds that of the newest announced commit by more
+ * than two. Other early tensors of a peer are kept up to the peer's share, which leaves room for
+ * other peers. */
 TEST(test_shares_of_early_tensors)
 {
 	struct msg_tensor part = {

@@ -134,8 +134,8 @@ static void compare(const struct sum *x, const struct result *a, const struct re
 	assert_true(a->weights == b->weights);
 }
 
-/* Returns how many bytes of digests and sums of squares the host gets from the device, to hash
- * the sum. */
+/* To hash the sum, the host gets digests and sums of squares from the device. Returns the number
+ * of their bytes. */
 static size_t digests_of(const struct sum *x)
 {
 	size_t bytes = squares_blocks(x->floats) * sizeof(double), from, n;
@@ -148,8 +148,8 @@ static size_t digests_of(const struct sum *x)
 }
 
 /* Checks the bytes that crossed the bus. To the device: the sums of the other replicas' slices,
- * and the other replicas' parts of the own slice. From the device: the parts for the other
- * replicas, the sum of the own slice, and digests. */
+ * and the other replicas' parts of this replica's slice. From the device: the parts for the other
+ * replicas, the sum of this replica's slice, and digests. */
 static void check_bytes(const struct sum *x, uint16_t k, size_t put, size_t got)
 {
 	struct slices *r = x->slices[k];
@@ -181,8 +181,8 @@ static void check_copy(const struct sum *x, const struct result *expected)
 	stage_free(copy);
 }
 
-/* Makes the sum with replica `on_gpu` on a GPU. All replicas and a standby copy must have the same
- * result, which is returned. */
+/* Makes the sum with replica `on_gpu` on a GPU. Checks that all replicas and a standby copy have
+ * the same result, and returns this result. */
 static struct result make_sum(struct sum *x, int on_gpu)
 {
 	static const uint16_t nodes[] = { 0, 1, 2 };
@@ -244,8 +244,8 @@ static void fill(struct sum *x, bool finite)
 		for (size_t k = 0; k < x->floats; k++) {
 			bool is_odd = !finite && k % 101 == 5;
 
-			/* Some sums add infinities of both signs. The result is NaN, and its sign
-			 * bit must be the CPU's. */
+			/* Some sums add infinities of both signs. The result is NaN, and must
+			 * have the same sign bit as on the CPU. */
 			x->gradients[i][k] = is_odd ? odd[(k / 101 + (size_t)i) % 8]
 						    : (float)rng_normal(&rng);
 		}

@@ -112,7 +112,7 @@ TEST(test_reduction_retry)
 	assert_non_null(strstr(c->nodes[4].trouble, "not complete"));
 	cluster_reduce(c, 2);
 	cluster_check_twins(c);
-	/* A commit of a wrong attempt is refused. The right commit is then sent twice. */
+	/* A commit of a wrong attempt is refused. Then the valid commit is sent twice. */
 	m.u.commit.attempt = 1;
 	cluster_send(c, 4, &m);
 	cluster_commit(c, 2);

@@ -12,7 +12,8 @@
 
 enum { NODES = 3, SECOND = 1000000, ROUND_US = 100000 };
 
-/* the transfer that the post will report; if its field `bytes` is 0: no transfer */
+/* The transfer that the post will report next. If its field `bytes` is 0, the post reports no
+ * transfer. */
 static struct post_transfer next;
 
 int played_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)

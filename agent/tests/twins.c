@@ -32,8 +32,8 @@ static float *activation(const struct cluster *c)
 	return f;
 }
 
-/* Rounds an output as its transfer to another stage would. An output for the same stage is not
- * rounded. */
+/* Rounds an output in the same way as its transfer to another stage rounds it. An output for the
+ * same stage is not rounded. */
 static void go_to(const struct cluster *c, uint8_t from, uint8_t to, bool forward, float *output)
 {
 	struct codec codec = forward ? codec_of_activation(c->options.wire, c->config.dim)
@@ -158,8 +158,8 @@ static void step_stage(struct cluster *c, uint8_t stage)
 			continue;
 		if (c->nodes[i].ready)
 			assert_true(c->nodes[i].reduced_said.sum_squares == squares_sum(sum, n));
-		/* The twin of a dead node makes the step too, because a node that joins later has
-		 * these weights. */
+		/* The twin of a dead node makes the step too, because a node that joins later
+		 * must have these weights. */
 		assert_int_equal(stage_step(c->twins[i], sum, cluster_scale(c), &cluster_adamw,
 					    c->now.iteration),
 				 0);

@@ -1,5 +1,5 @@
-/* Tests how a node serves weights. If another node requests a piece again while the piece still
- * waits to be sent, the piece is sent once. */
+/* Tests how a node serves weights. If another node requests a piece again and the piece has not
+ * been sent yet, the piece is sent only once. */
 
 #include <stdlib.h>
 
@@ -91,8 +91,8 @@ TEST(a_snapshot_is_of_one_iteration)
 	assert_true(weight_server_next_job(s, &a->job));
 	assert_int_equal(a->job.state.copied, 0);
 	partial = copy_part(a, &a->job, FETCH_LEAST, 0);
-	/* Only the piece of the first snapshot waits to be sent: the new request is not answered
-	 * yet. */
+	/* Only the piece of the first snapshot waits to be sent, because the new request is not
+	 * answered yet. */
 	assert_int_equal(after_asking(a, TO, 1), 1);
 	assert_true(weight_server_next_job(s, &a->job));
 	assert_ptr_equal(a->job.out, partial);
@@ -128,8 +128,8 @@ TEST(a_snapshot_stays_while_it_is_requested)
 }
 
 /* A step voids an unfinished snapshot. If a large stage has more parts than an iteration has
- * tasks, a step would void every snapshot. Therefore the parts must grow until a snapshot is
- * completed, within a few iterations. */
+ * tasks, a step would void every snapshot. Therefore the parts must grow, so that a snapshot is
+ * completed within a few iterations. */
 TEST(a_snapshot_of_a_large_stage_is_completed)
 {
 	const size_t sizes[] = { (size_t)310 * STATE_PART, (size_t)12 * STATE_PART + 1 };
@@ -161,7 +161,8 @@ TEST(a_snapshot_of_a_large_stage_is_completed)
 		}
 		assert_true(is_whole);
 	}
-	/* The next snapshot begins with small parts again, because tasks wait for a part. */
+	/* The next snapshot begins with small parts again, because a task waits until the worker
+	 * has copied a part. */
 	a->held.parameters = P;
 	a->held.committed++;
 	assert_true(weight_server_next_job(s, &a->job));

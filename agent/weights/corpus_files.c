@@ -20,7 +20,8 @@ struct corpus_files {
 	size_t found_size;
 	uint32_t n_found;
 	size_t next;     /* offset in `named` of the next path to find */
-	const char *own; /* n_own paths of --corpus, which replace the controller's paths */
+	/* The n_own paths of the option --corpus, which replace the controller's paths. */
+	const char *own;
 	uint32_t n_own;
 	struct tell *tell;
 	struct files *files;

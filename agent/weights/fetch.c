@@ -11,14 +11,15 @@
 
 enum {
 	/* If nothing arrives for SILENCE_US, all requested pieces are requested again. If
-	 * SILENCE_TIMES times the transfer time of a piece is longer, this time replaces
-	 * SILENCE_US. */
+	 * SILENCE_TIMES times the transfer time of a piece is longer than SILENCE_US, the longer
+	 * time is used. */
 	SILENCE_US = 5000000,
 	SILENCE_TIMES = 3,
 	/* Until the first piece has arrived, this time replaces SILENCE_US. It is short, because
 	 * the source may have sent the first piece to an earlier process of this node. */
 	FIRST_SILENCE_US = 1000000,
-	/* While nothing arrives, the time doubles at each repetition, up to this limit. */
+	/* While nothing arrives, each repetition of the requests doubles the time before the next
+	 * repetition, up to this limit. */
 	SILENCE_MOST_US = 40000000,
 	/* A piece that arrived but could not be stored is requested again after this pause. */
 	FETCH_AGAIN_US = 20000,
@@ -26,10 +27,10 @@ enum {
 	/* Limit of the requested bytes, enough for 1 Gbit/s and a round trip of 200 ms. */
 	WINDOW_BYTES = 24 << 20,
 	/* Limits of queueing. The queueing of a piece is its transfer time minus the transfer
-	 * time of the fastest piece. The window grows while the queueing is below
-	 * QUEUE_LITTLE_US, or below half of the fastest piece's time if that is longer. It
-	 * shrinks when the queueing exceeds QUEUE_MUCH_US, or the fastest piece's time if that is
-	 * longer. */
+	 * time of the fastest piece. The window grows while the queueing is below QUEUE_LITTLE_US
+	 * or below half of the fastest piece's transfer time, whichever is longer. The window
+	 * shrinks when the queueing exceeds both QUEUE_MUCH_US and the fastest piece's transfer
+	 * time. */
 	QUEUE_LITTLE_US = 100000,
 	QUEUE_MUCH_US = 200000
 };

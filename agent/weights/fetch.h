@@ -3,9 +3,9 @@
  * The receiver requests a window of pieces at a time. The source therefore sends only what the
  * receiver waits for. After an interruption only the missing pieces are requested again. Pieces
  * are small parts of the stage, because a piece must arrive before the next commit changes the
- * weights, even over a slow link. The window grows while the link has room. The window shrinks
- * when pieces queue up for 0.2 s, or for the transfer time of the fastest piece if that is
- * longer.
+ * weights, even over a slow link. The window grows as long as the link has room. The window
+ * shrinks when pieces queue up for longer than 0.2 s and for longer than the transfer time of the
+ * fastest piece.
  *
  * Each piece carries its iteration. The standby copy that is being made steps with every commit,
  * element by element (standby.c). A piece of a later iteration than the copy waits until the copy
@@ -44,11 +44,11 @@ uint64_t fetch_hash(const float *body, size_t floats);
 struct fetch {
 	uint16_t source;
 	uint8_t stage;
-	size_t parameters; /* number of parameters P of the stage */
+	size_t parameters; /* P, the number of parameters of the stage */
 	uint32_t n;        /* number of pieces; 0: no fetch is under way */
 	uint32_t n_held, n_asked;
-	/* Number of pieces that may be requested at a time at present, and the largest value of
-	 * this number. */
+	/* Limit of the number of pieces that are requested at a time, and the largest value that
+	 * this limit has had. */
 	uint32_t window, most_window;
 	/* transfer time of the fastest piece, from request to arrival */
 	int64_t least_us;
@@ -57,15 +57,20 @@ struct fetch {
 	/* Iteration of the arrived pieces; a piece of a later iteration waits until the copy
 	 * reaches it. */
 	uint64_t iteration;
-	float *state;       /* (3, P) received weights and moments */
-	/* (n) `held`: the piece has arrived. `fresh`: the piece has arrived and is not yet in the
-	 * standby copy. */
+	float *state;       /* received weights and moments, shape (3, P) */
+	/* Two flags for each of the n pieces. `held`: the piece has arrived. `fresh`: the piece
+	 * has arrived and is not yet in the standby copy. */
 	bool *held, *fresh;
-	uint64_t *of;      /* (n) iteration of each piece that is `fresh` */
-	int64_t *asked_us; /* (n) when each piece was requested; 0: not requested, or arrived */
+	/* Iteration of each of the n pieces, used only if the piece is `fresh`. */
+	uint64_t *of;
+	/* For each of the n pieces, the time at which it was requested; 0: not requested, or
+	 * arrived. */
+	int64_t *asked_us;
 	int64_t next_request_us; /* no piece is requested before this time */
-	int64_t heard_us;        /* when the last piece arrived, or when requesting began */
-	/* After this time without a piece, requested pieces are requested again. */
+	/* Time at which the newest piece arrived; if no piece has arrived, time at which the
+	 * requests began. */
+	int64_t heard_us;
+	/* If no piece arrives for this time, the requested pieces are requested again. */
 	int64_t patience_us;
 };
 
@@ -73,17 +78,17 @@ struct fetch {
  * is under way. -ENOMEM: no memory for the weights and moments. */
 int fetch_begin(struct fetch *f, uint16_t source, uint8_t stage, size_t parameters,
 		int64_t now_us);
-/* Raises the patience before the first piece, if the link is slow. piece_us: expected transfer time
- * of a piece. */
+/* If the link is slow, raises patience_us, which limits the wait for the first piece. piece_us:
+ * expected transfer time of a piece. */
 void fetch_expect(struct fetch *f, int64_t piece_us);
 void fetch_end(struct fetch *f);
 /* Drops all pieces that have arrived, because they are of a past iteration. All pieces are
  * requested again. */
 void fetch_void(struct fetch *f);
-/* Gives the next piece to request. -EAGAIN: none now. If nothing has arrived for patience_us, all
- * requested pieces are requested again. The patience is 1 s before the first piece. Then it is 5
- * s, or three times the transfer time of a piece if that is longer. The patience doubles each
- * time that nothing arrives.
+/* Gives the next piece to request. -EAGAIN: there is nothing to request now. If nothing has
+ * arrived for patience_us, all requested pieces are requested again. The patience is 1 s before
+ * the first piece. After the first piece the patience is 5 s or three times the transfer time of
+ * a piece, whichever is longer. Each time that nothing arrives, the patience doubles.
  */
 int fetch_next(struct fetch *f, int64_t now_us, uint32_t *piece);
 /* Stores a piece that has arrived. -EALREADY: the piece was stored before. -EINVAL: no such piece,
@@ -98,7 +103,7 @@ void fetch_refuse(struct fetch *f, uint32_t piece, int64_t now_us);
 bool fetch_whole(const struct fetch *f);
 /* Returns true if the piece has arrived and can be stored in the standby copy now. */
 bool fetch_fits(const struct fetch *f, uint32_t piece);
-/* Returns the time of the next request; it may be a repeated request. */
+/* Returns the time at which the next piece is to be requested, for the first time or again. */
 int64_t fetch_deadline_us(const struct fetch *f);
 
 #endif

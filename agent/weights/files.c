@@ -16,7 +16,7 @@ struct files {
 	struct tell *tell;
 	const char *run_dir; /* folder of the agent's checkpoints; NULL: none */
 	struct transfer transfer;
-	char scratch[4096]; /* path of the temporary folder; "": none was made */
+	char scratch[4096]; /* path of the temporary folder; "": no temporary folder was made */
 };
 
 struct files *files_new(struct tell *tell, const char *run_dir)

@@ -22,7 +22,8 @@ struct restore {
 	uint8_t stages[2];
 	float weights[2];
 	uint64_t hashes[2];
-	/* Number of neighbouring stages that are already added to the average, of order.n_from. */
+	/* Number of neighbouring stages that are already added to the average. When `done` equals
+	 * order.n_from, all of them are added. */
 	uint32_t done;
 	struct fetch fetch;
 	/* State of the checkpoint's file. If the file on this machine is damaged, the

@@ -37,10 +37,10 @@ struct restore_uses {
 struct restore *restore_new(const struct restore_uses *uses); /* freed by restore_free */
 void restore_free(struct restore *r);  /* NULL is allowed */
 
-/* Takes an order to restore a stage. Ignores an order that is older than the newest assignment.
- * Reports an invalid order. */
+/* Handles the controller's order to restore a stage. Ignores an order that is older than the
+ * newest assignment. Reports an invalid order. */
 void restore_begin(struct restore *r, const struct msg_restore *m);
-/* Returns true if the newest assignment is to be carried out by a restore. */
+/* Returns true if the newest assignment needs a restore. */
 bool restore_wanted(const struct restore *r);
 /* Returns true if the stage is an average of neighbouring stages and no iteration has begun with
  * it. A restarted controller may not know such a stage's weights, so HELLO does not report these
@@ -48,7 +48,7 @@ bool restore_wanted(const struct restore *r);
 bool restore_unused(const struct restore *r);
 void restore_cancel(struct restore *r); /* cancels the restore when a newer assignment arrives */
 /* Fetches the checkpoint's file from the controller if this machine lacks it. Returns true until
- * the file is here, or cannot be fetched. */
+ * the file is here or its fetch has failed. */
 bool restore_fetching(struct restore *r, int64_t now_us);
 /* Sets the job's folder, iteration and expected hash. If there is no file, reports this and
  * returns false. */

@@ -21,7 +21,7 @@ struct save_job {
 	struct model_config config;
 	uint8_t stage;
 	struct msg_save order;
-	float *state; /* (3, P) copy of the weights and moments */
+	float *state; /* copy of the weights and moments, shape (3, P) */
 	int rc;
 	struct error err;
 	uint64_t hash, bytes;
@@ -41,7 +41,9 @@ struct save {
 	enum save_state state;
 	struct msg_save order;
 	uint8_t stage; /* stage of this node when the order arrived */
-	float *copy;   /* (3, P) the unfinished copy, between two jobs of the worker; NULL: none */
+	/* The unfinished copy, shape (3, P), while no job works on it; NULL: there is no
+	 * unfinished copy. */
+	float *copy;
 	size_t copied; /* floats of each array that are copied so far */
 	struct save_job *job;
 	struct tell *tell;
@@ -149,8 +151,8 @@ bool save_next_job(struct save *s, struct job *job)
 		return false;
 	s->state = SAVE_IDLE;
 	if (s->order.iteration != s->held->committed || s->stage != s->held->stage) {
-		/* The node got another stage, or committed an iteration, before the worker was
-		 * free. */
+		/* Before the worker was free, the node got another stage or committed an
+		 * iteration. */
 		tell_not_saved(s, &s->order, s->stage, "it now holds another stage or iteration",
 			       s->tell->now_us);
 		return false;

@@ -22,18 +22,20 @@ int save_new(struct save **out, struct tell *tell, const struct run *run, const 
 void save_free(struct save *s);    /* waits until the checkpoint is written; NULL is allowed */
 int save_fd(const struct save *s); /* returns a descriptor to poll for POLLIN */
 
-/* Takes an order for a checkpoint. If the order cannot be carried out, reports this. */
+/* Handles the controller's order to save a checkpoint. If the order cannot be carried out,
+ * reports this. */
 void save_begin(struct save *s, const struct msg_save *m, int64_t now_us);
 /* Returns true if the stage must be copied before its next step. */
 bool save_wanted(const struct save *s);
 bool save_next_job(struct save *s, struct job *job);
-/* If the stage is copied in part, gives the job that copies the next part. The stage's weights must
- * not change before the last part. */
+/* If the stage is copied in part, gives the job that copies the next part. The stage's weights
+ * must not change until the last part is copied. */
 bool save_next_part(struct save *s, struct job *job);
 /* Takes the copy from the job. When the copy is complete, the second thread begins to write
  * it. */
 void save_job_done(struct save *s, struct job *job, int64_t now_us);
-void save_turn(struct save *s, int64_t now_us); /* reports a checkpoint once it is written */
+/* If a checkpoint has been written, reports this. */
+void save_turn(struct save *s, int64_t now_us);
 /* Returns true while the second thread writes. save_free would then wait for it. */
 bool save_busy(const struct save *s);
 /* Forgets the order. A checkpoint that is being written is completed, but not reported. */

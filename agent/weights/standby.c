@@ -3,13 +3,14 @@
  *
  * The copy is fetched while the run continues. From its first piece on, the copy follows the run:
  * it gets the sum of every reduction, as replicas do, and steps with every commit. AdamW works
- * element by element, so the pieces that have arrived step without the missing ones. A piece of a
- * later iteration than the copy's waits until the copy reaches this iteration.
+ * element by element, so the pieces that have arrived step without the missing ones. A piece
+ * whose iteration is later than the copy's iteration waits until the copy reaches the iteration
+ * of the piece.
  *
- * The controller commits only when every complete copy has the sum too. After every commit, a
- * stage with one replica and one copy therefore exists on two nodes. The controller does not wait
- * for a copy that is still being fetched. The sums of such a copy may arrive after the commit,
- * and orders.c queues further orders for the copy.
+ * The controller does not commit before every complete copy has the sum too. After every commit,
+ * a stage with one replica and one copy therefore exists on two nodes. The controller does not
+ * wait for a copy that is still being fetched. The sums of such a copy may arrive after the
+ * commit, and orders.c queues further orders for the copy.
  */
 #include "agent/weights/standby_private.h"
 
@@ -197,9 +198,10 @@ static int64_t sum_patience_us(const struct standby *k)
 	return SUM_PATIENCE_US + k->piece_us * pieces / 3;
 }
 
-/* Drops a copy that cannot be completed. There are two cases. The sum of a committed iteration
- * does not arrive, because a node that had to send it is dead. Or the number of pieces does not
- * grow, because commits come faster than the link carries pieces. */
+/* Drops a copy that cannot be completed. There are two cases. First, the sum of a committed
+ * iteration does not arrive, because a node that had to send a slice of the sum is dead. Second,
+ * the number of pieces does not grow, because commits come faster than the link carries
+ * pieces. */
 static void check_sum(struct standby *k, int64_t now_us)
 {
 	if (k->standing == STANDBY_FETCHING && k->fetch.n_held > k->most_held) {
@@ -321,8 +323,8 @@ static void take_commit(struct standby *k, const struct msg_commit *m, int64_t n
 	}
 	if (mine && k->standing == STANDBY_FETCHING && k->fetch.n_held > 0 &&
 	    find_iteration(k) + 1 != m->iteration) {
-		/* The pieces that have arrived are of a later iteration than the sum, or too old
-		 * for the sum. */
+		/* The pieces that have arrived cannot use the sum. They are of a later iteration
+		 * than the sum, or too old for it. */
 		forget_reduce(k);
 		return;
 	}
@@ -402,7 +404,8 @@ bool standby_next_job(struct standby *k, struct job *job)
 	return false;
 }
 
-/* Begins to request pieces if the worker has allocated the copy. Otherwise reports the error. */
+/* If the worker has allocated the copy, begins to request pieces. If the allocation has failed,
+ * reports the error. */
 static void begin_fetch(struct standby *k, const struct job *job, int64_t now_us)
 {
 	k->stage = k->order.stage;

@@ -45,13 +45,15 @@ bool standby_ordered(const struct standby *k);
 /* Returns true if a complete copy of that stage is here. */
 bool standby_holds(const struct standby *k, uint8_t stage);
 uint8_t standby_stage(const struct standby *k);     /* stage of the copy; MSG_NO_STAGE: none */
-size_t standby_parameters(const struct standby *k); /* parameters P of the copy's stage */
+/* Returns P, the number of parameters of the copy's stage. */
+size_t standby_parameters(const struct standby *k);
 /* Returns the iteration of the copy; 0: it has no pieces. */
 uint64_t standby_iteration(const struct standby *k);
 /* Returns the hash of a complete copy; 0: unknown. */
 uint64_t standby_hash(const struct standby *k);
 
-/* Carries out the orders KEEP, REDUCE and COMMIT for the copy. Call it when standby_settled. */
+/* Carries out the orders KEEP, REDUCE and COMMIT for the copy. Call it only while standby_settled
+ * returns true. */
 void standby_control(struct standby *k, const struct msg *m, int64_t now_us);
 /* Returns true if the copy can take the next order, because no job of the copy runs and no job is
  * due. */

@@ -1,9 +1,9 @@
 /* standby_sum.h - the state of a standby copy's sum and step: a table of states and events.
  *
- * A copy receives the sum of each reduction of its stage, computes the sum of squares of that sum,
- * and reports it. After the commit the copy steps. Meanwhile the worker may store fetched pieces in
- * the copy. A sum is due once its iteration is committed. From then on the copy takes no further
- * order until it has stepped.
+ * A copy receives the sum of each reduction of its stage, computes the sum of squares of that
+ * sum, and reports it. After the commit the copy steps. Meanwhile the worker may store fetched
+ * pieces in the copy. A sum is due as soon as its iteration is committed. From then on the copy
+ * takes no further order until it has stepped.
  */
 #ifndef AGENT_STANDBY_SUM_H
 #define AGENT_STANDBY_SUM_H
@@ -18,12 +18,12 @@ enum standby_sum {
 	STANDBY_SUM_NORMING_DUE, /* as NORMING, and the sum's iteration is committed */
 	/* The sum of squares was reported; the copy waits for the commit. */
 	STANDBY_SUM_READY,
-	/* As READY, and the sum's iteration is committed. The copy steps once it has at least one
-	 * piece of the stage and the worker is free. */
+	/* As READY, and the sum's iteration is committed. The copy steps as soon as it has at
+	 * least one piece of the stage and the worker is free. */
 	STANDBY_SUM_READY_DUE,
 	STANDBY_SUM_STEPPING, /* the worker steps the copy, and may store pieces too */
-	/* The worker stores pieces. The next four states are otherwise like NONE, ARRIVING, DUE and
-	 * READY, in this order. */
+	/* In the next four states the worker stores pieces. For the rest, these states are like
+	 * NONE, ARRIVING, DUE and READY, in this order. */
 	STANDBY_SUM_STORING,
 	STANDBY_SUM_STORING_ARRIVING,
 	STANDBY_SUM_STORING_DUE,

@@ -2,9 +2,9 @@
  * them.
  *
  * Only the worker may read the weights, so the pieces are cut from a snapshot. The worker makes a
- * new snapshot at the first request after a commit. It copies the snapshot in parts, and tasks run
- * between the parts. The snapshot is freed after some time without requests, which is longer than
- * the longest recent pause between two requests.
+ * new snapshot at the first request after a commit. It copies the snapshot in parts, and tasks
+ * run between the parts. The snapshot is freed after some time without requests. This time is
+ * longer than the longest recent pause between two requests.
  */
 #include "agent/weights/weight_server.h"
 
@@ -18,20 +18,20 @@
 
 enum {
 	ASKED_MOST = 1024, /* limit of requests that are not answered yet */
-	/* The snapshot is freed when it has not been used for this time plus the longest recent
-	 * pause between requests. A fetching node requests the next piece when a piece arrives.
-	 * With a delay of 300 ms and 1 MB/s, the next request comes 2.2 s after the previous
-	 * one. */
+	/* The snapshot is freed if it was not used for LINGER_US plus the longest recent pause
+	 * between requests. A fetching node requests the next piece when a piece arrives. With a
+	 * delay of 300 ms and 1 MB/s, the next request comes 2.2 s after the previous request. */
 	LINGER_US = 3000000,
 	PIECES_OF_TURN = 64,
-	/* Most parts of a snapshot; a part has at least STATE_PART floats of each array. */
+	/* Largest number of parts of a snapshot; a part has at least STATE_PART floats of each
+	 * array. */
 	PARTS_MOST = 16
 };
 
 struct weight_server {
-	struct msg_fetch asked[ASKED_MOST]; /* (n_asked) requests in order of arrival */
+	struct msg_fetch asked[ASKED_MOST]; /* the n_asked requests in order of arrival */
 	uint32_t n_asked;
-	float *state; /* (3, P) the complete snapshot; NULL: none */
+	float *state; /* the complete snapshot, shape (3, P); NULL: none */
 	/* The unfinished snapshot, (3, P), between two jobs of the worker; NULL: none. `copied`:
 	 * the number of floats of each array that it has. */
 	float *partial;
@@ -44,7 +44,8 @@ struct weight_server {
 	uint64_t iteration;
 	size_t parameters;
 	int64_t used_us;
-	/* When the last request arrived, and the longest recent pause between two requests. */
+	/* Time at which the newest request arrived, and the longest recent pause between two
+	 * requests. */
 	int64_t asked_us, pause_us;
 	struct weight_server_uses uses;
 };
@@ -185,8 +186,8 @@ static void send_piece(struct weight_server *s, const struct msg_fetch *m, int64
 		s->uses.tell->tally.refused++;
 		return;
 	}
-	/* Ignores a request for a piece that still waits to be sent. On a slow link, sending the
-	 * piece twice would double the time. */
+	/* Ignores a request for a piece that was requested before and has not been sent yet. On a
+	 * slow link, sending the piece twice would double the time. */
 	if (delay_queue_any(s->uses.delay_queue, is_that_piece, m))
 		return;
 	body = malloc(3 * n * sizeof(float));

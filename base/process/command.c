@@ -19,7 +19,7 @@ extern char **environ;
 
 enum {
 	PATH = 4096,
-	LOOK_US = 20000, /* time between two checks whether the command is to be stopped */
+	LOOK_US = 20000, /* time between two checks if the command must be stopped */
 	END_US = 1000000 /* time between SIGTERM and SIGKILL */
 };
 

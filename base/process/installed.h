@@ -14,9 +14,9 @@
 int installed_folder(char *out, size_t room, struct error *err);
 
 /* Writes the path of a file or folder that is installed with the program: share/skippipe/NAME
- * beside the program's folder or, in the build tree, `source` (relative to the tree's root;
- * NULL: the tree does not contain it). If neither exists, the path is the one below the PREFIX of
- * the build. */
+ * next to the program's folder or, in the build tree, `source` (relative to the tree's root;
+ * NULL: the tree does not contain it). If neither exists, the path is below the PREFIX of the
+ * build. */
 void installed_path(const char *name, const char *source, char *out, size_t room);
 
 #endif

@@ -52,14 +52,14 @@ struct options_row {
 	int number;               /* the number that OPTIONS_NUMBER sets */
 	const char *const *words; /* the words of OPTIONS_CHOICE or OPTIONS_SECOND, ended by NULL */
 	int (*parse)(void *options, const char *text, struct error *err);
-	char letter;   /* short form of the option, as o for -o; 0: none */
+	char letter;   /* short form of the option, such as 'o' for -o; 0: none */
 	bool many;     /* words that follow the value are values of the option too */
 	/* bits of the verbs that have the option (options_table.part), or the program's own mark */
 	unsigned mark;
 };
 
 struct options_table {
-	const struct options_row *rows; /* (n) the options */
+	const struct options_row *rows; /* array of n: the options */
 	size_t n;
 	/* Texts before and after the rows in the help; NULL: no text. */
 	const char *intro, *end;
@@ -91,10 +91,10 @@ struct options_table {
 	int (*word)(void *options, const char *word, struct error *err);
 };
 
-/* Sets the defaults, then each option in the order of argv. argv[0] is skipped. An abbreviation of
- * an option is refused, because another version may read it as another option. given (n), which may
- * be NULL: is set to true for each row that was given. Returns 0; 1 if the help is requested;
- * -EINVAL, or the error of a `parse`. */
+/* Sets the defaults, then each option in the order of argv. argv[0] is skipped. An abbreviation
+ * of an option is refused, because another version may read it as another option. given: NULL, or
+ * an array of n, in which the entries of the given rows are set to true. Returns 0; 1 if the help
+ * is requested; -EINVAL, or the error of a `parse`. */
 int options_read(const struct options_table *t, void *options, int argc, char **argv, bool *given,
 		 struct error *err);
 /* Gives the name of an option's environment variable. */

@@ -22,7 +22,8 @@ struct outlet {
 	pthread_t thread;
 	pthread_mutex_t lock; /* protects all fields below */
 	pthread_cond_t changed;
-	char *queue; /* (n) bytes to write; the thread has taken the first `taken` of them */
+	/* array of n bytes to write; the thread has taken the first `taken` of them */
+	char *queue;
 	size_t n, taken, room;
 	bool is_writing; /* the thread is writing the bytes that it has taken */
 	bool in_dropped; /* the next bytes belong to a dropped line */

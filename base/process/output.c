@@ -1,6 +1,7 @@
-/* Checks that results on standard output were written. stdio records a failed write in a flag that
- * is easily ignored. With a full disk, results would then be lost although the exit status is 0.
- * All programs register one handler that looks at the flag when the program ends. */
+/* Checks that results on standard output were written. stdio records a failed write in a flag
+ * that is easily ignored. If the disk is full and nobody looks at this flag, results are lost
+ * although the exit status is 0. All programs register one handler that looks at the flag when
+ * the program ends. */
 #include "base/process/output.h"
 
 #include <errno.h>
@@ -48,10 +49,10 @@ static void close_output(void)
 	_exit(EXIT_FAILED);
 }
 
-/* Occupies the standard descriptors that are closed. Otherwise the next file or socket would get
- * their numbers, and lines for standard error would be written into it. Reading standard input and
- * writing standard output or error still fail, because /dev/null is opened for the opposite
- * direction. */
+/* Occupies the standard descriptors that are closed. Without this, the next file or socket would
+ * get their numbers, and lines for standard error would be written into it. Reading standard
+ * input and writing standard output or error still fail, because /dev/null is opened for the
+ * opposite direction. */
 static void occupy_closed(void)
 {
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

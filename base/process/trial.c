@@ -1,6 +1,6 @@
 /* trial.c - runs a function in a child process, so that neither a hang nor a crash affects the
  * program. The child sends its result through a pipe. A child that hangs in the kernel cannot be
- * killed; the program then continues without waiting for it. */
+ * killed; the program does not wait for such a child. */
 #include "base/process/trial.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* trial.h - runs a function in a child process, with a time limit.
  *
- * For calls that may hang in the kernel or crash in a foreign library: the driver of a device, a
- * disk on the network. The program must have no other thread yet, because a child has only the
- * thread that forks.
+ * Use it for calls that may hang in the kernel or crash in a foreign library: the driver of a
+ * device, a disk on the network. The program must have no other thread yet, because a child has
+ * only the thread that forks.
  */
 #ifndef BASE_PROCESS_TRIAL_H
 #define BASE_PROCESS_TRIAL_H

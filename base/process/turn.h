@@ -1,7 +1,7 @@
 /* turn.h - a lock that the processes of one program share on a machine.
  *
- * Agents that start together on one machine would otherwise all see the same free memory, and
- * together allocate more than the machine has.
+ * Without this lock, agents that start together on one machine would all see the same unused
+ * memory, and together allocate more than the machine has.
  */
 #ifndef BASE_PROCESS_TURN_H
 #define BASE_PROCESS_TURN_H

@@ -22,7 +22,8 @@
 #include "base/timestamp.h"
 #include "base/process/user_folder.h"
 
-/* Only the processors that a container or taskset allows are counted, not all of the machine. */
+/* Only the processors that a container or taskset allows are counted, not all processors of the
+ * machine. */
 TEST(cores_are_those_that_the_process_may_use)
 {
 	static const struct {

@@ -1,5 +1,5 @@
-/* ending_test.c - ends real commands: one that obeys SIGTERM, one that ignores it, one whose shell
- * ends first, and one that is stopped. */
+/* ending_test.c - ends real commands: a command that obeys SIGTERM, one that ignores SIGTERM, one
+ * whose shell ends first, and one that is stopped. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

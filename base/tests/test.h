@@ -1,13 +1,12 @@
 /* test.h - unit tests that register themselves, on cmocka.
  *
- *	TEST(an_empty_queue_has_no_first)
- *	{
- *		...
- *	}
+ *  TEST(an_empty_queue_has_no_first) {
+ *   ...
+ *  }
  *
- * The tests of a program run in the order of their lines. test_main.c has main; its optional
- * argument is a pattern, and only the tests whose names match it run. A file whose tests share a
- * fixture defines its own form of TEST with TEST_WITH.
+ * The tests of a program run in the order of their lines. test_main.c has main. If main gets an
+ * argument, the argument is a pattern, and only the tests whose names match the pattern run. A
+ * file whose tests share a fixture defines its own form of TEST with TEST_WITH.
  */
 #ifndef BASE_TESTS_TEST_H
 #define BASE_TESTS_TEST_H
@@ -19,7 +18,7 @@
 
 #include <cmocka.h>
 
-/* Adds a test to those that main runs. */
+/* Adds a test to the list of tests that main runs. */
 void test_add(const char *name, int line, CMUnitTestFunction run, CMFixtureFunction set_up,
 	      CMFixtureFunction tear_down);
 

@@ -1,4 +1,4 @@
-/* Tests that one process at a time has the turn. */
+/* Tests that only one process at a time has the turn. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -14,12 +14,12 @@
 
 enum { CLOSE_US = 1000000 };
 
-/* ssh uses the first value that it finds for a setting. BatchMode comes before the user's file,
- * because the ssh that connects to a jump host gets this file but not the options of the command
- * line. Without BatchMode, that ssh would ask at the terminal about the jump host's key, and wait
- * for ever. All other settings come after the user's file, so that the user can set them.
- * ServerAlive gives a host 60 s for its answer: while a bundle is copied over a slow link, the
- * question waits behind the bundle's bytes. */
+/* ssh uses the first value that it finds for a setting. BatchMode comes before the user's file.
+ * It is not an option of the command line, because the ssh that connects to a jump host gets only
+ * this file. Without BatchMode, that ssh would ask at the terminal about the jump host's key, and
+ * wait for ever. All other settings come after the user's file, so that the user can set them.
+ * The two ServerAlive settings give a host 60 s to answer ssh's question if it is alive. While a
+ * bundle is copied over a slow link, this question waits behind the bundle's bytes. */
 static const char configuration[] = "BatchMode yes\n"
 				    "Include ~/.ssh/config\n"
 				    "Match all\n"
@@ -52,8 +52,8 @@ void connections_add_ssh(const struct connections *c, const struct host *host, s
 	args_add(a, "ssh");
 	args_add(a, "-T");
 	args_addf(a, "-F%s/.config", c->folder);
-	/* Overrides settings that users make for interactive sessions: ssh refuses a command beside
-	 * RemoteCommand, and two connections cannot forward the same port. */
+	/* Overrides settings that users make for interactive sessions: ssh refuses a command if
+	 * RemoteCommand is set, and two connections cannot forward the same port. */
 	args_add(a, "-oRemoteCommand=none");
 	args_add(a, "-oClearAllForwardings=yes");
 	args_add(a, "-oLogLevel=INFO"); /* QUIET would hide why a login fails */

@@ -158,7 +158,7 @@ static int stop_agents(struct down *d, struct error *err)
 }
 
 /* Runs a program on the controller's machine that revokes the invitations and expels the agents'
- * keys. Otherwise a token or key that was on a host could be used to join later. */
+ * keys. Without this, a token or key that was on a host could be used to join later. */
 static int forget_agents(struct down *d, struct error *err)
 {
 	struct fleet *f = d->fleet;

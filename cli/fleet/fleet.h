@@ -33,7 +33,7 @@ void fleet_agent_job(const struct fleet *f, struct remote_job *job, const struct
 void fleet_controller_job(const struct fleet *f, struct remote_job *job, const char *verb);
 /* Frees the memory of the jobs. */
 void fleet_end_jobs(struct remote_job *jobs, size_t n);
-/* Prints how many of the hosts have completed a step (n), and the seconds since the command
+/* Prints that n of the hosts have completed the step `what`, and the seconds since the command
  * began. */
 void fleet_step(const struct fleet *f, const char *what, size_t n);
 /* Returns the index of the job's host in f->hosts.list. */

@@ -208,7 +208,7 @@ install)
 		[ "$("$root/$version/bin/skippipe" --version 2>/dev/null | tail -n 1)" != "skippipe $version" ]; then
 		[ ! -e "$root/$version" ] || mv "$root/$version" "$part/old"
 		mv "$new" "$root/$version"
-		# If another host was faster by a moment, mv has put the folder into that of the other host.
+		# If another host was faster, mv has put this folder into the other host's folder.
 		rm -rf "$root/$version/skippipe-$version"
 	fi
 	rm -rf "$part"

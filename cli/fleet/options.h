@@ -19,7 +19,7 @@ struct fleet_options {
 	/* The controller's machine; NULL: the machine of the last `up`, or this machine at the
 	 * first `up`. */
 	const char *controller;
-	/* Archive of skippipe for the hosts; NULL: the archive beside this build. */
+	/* Archive of skippipe for the hosts; NULL: the archive next to this build. */
 	const char *bundle;
 	const char *addresses[FLEET_ADDRESSES];
 	const char *forgotten[FLEET_FORGOTTEN]; /* names of hosts that are gone for good */

@@ -25,7 +25,7 @@ enum {
 	CHECK_US = 40000000,
 	COPY_US = 900000000,
 	GPUS_MOST = 64,
-	UNPACKED = 5 /* how many times larger than its archive an unpacked bundle can be */
+	UNPACKED = 5 /* largest ratio of the size of an unpacked bundle to its archive's size */
 };
 
 struct bundle {
@@ -121,8 +121,8 @@ static void take_fact(void *owner, struct remote_job *job, const char *key, cons
 		s->has_key = true;
 }
 
-/* Decides from a host's answers whether its agent runs, whether it has the right skippipe, or
- * whether the bundle must be copied there. */
+/* Decides from a host's answers if its agent already runs, if it has this version of skippipe, or
+ * if the bundle must be copied there. */
 static void judge_site(struct preparation *p, size_t place)
 {
 	struct site *s = &p->sites[place];

@@ -15,9 +15,9 @@ enum { TEXT = 400, NAME_MOST = 24 };
 
 struct progress {
 	FILE *to;
-	const struct host *hosts; /* (n) borrowed */
+	const struct host *hosts; /* array of n, borrowed */
 	size_t n;
-	char (*texts)[TEXT]; /* (n) text of each host's line */
+	char (*texts)[TEXT]; /* array of n: text of each host's line */
 	/* The output is a terminal with room for all lines; each line is rewritten in place. */
 	bool in_place;
 	bool is_drawn; /* the lines are on the screen, and the cursor is below the last one */

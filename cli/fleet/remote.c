@@ -34,10 +34,11 @@ enum {
 	CHUNK = 65536,
 	TURN_MS = 50,
 	SSH_FAILED = 255, /* exit status of ssh if it cannot connect */
-	/* Most connections that log in at a time. A server drops further connections at random from
-	 * the tenth on (MaxStartups of sshd), and a jump host serves the whole fleet. A connection
-	 * that is older than LOGIN_US does not count, because its host is probably silent. LOGIN_US
-	 * is ConnectTimeout of connections.c: a login behind a jump host may take seconds. */
+	/* Largest number of connections that log in at the same time. A server drops connections
+	 * at random if ten or more log in (MaxStartups of sshd), and a jump host serves the whole
+	 * fleet. A connection that is older than LOGIN_US does not count, because its host is
+	 * probably silent. LOGIN_US is ConnectTimeout of connections.c: a login behind a jump
+	 * host may take seconds. */
 	LOGINS = 8,
 	LOGIN_US = 10000000,
 	END_US = 1000000, /* time between SIGTERM and SIGKILL */
@@ -236,7 +237,7 @@ static void write_input(struct running *c)
 
 /* ---- output ---- */
 
-/* Returns true if this line of ssh says less than an earlier line may have said: only that the
+/* Returns true if an earlier line of ssh may say more than this line, which only says that the
  * connection has ended, that a host's key is refused, or that a file of options is wrong. */
 static bool is_end_of_connection(const char *line)
 {

@@ -17,7 +17,8 @@ struct look {
 
 struct looks {
 	struct fleet *fleet;
-	struct look *list; /* (n_sites) the answers of each host, then of the controller */
+	/* array of n_sites: the answers of each host, then of the controller */
+	struct look *list;
 };
 
 static struct look *look_of(struct looks *s, const struct remote_job *job)

@@ -21,7 +21,8 @@
 enum {
 	ASK_US = 20000000,   /* time limit of a question to a host */
 	START_US = 40000000, /* time limit of starting a process on a host */
-	EXPEL_US = 2000000,  /* the part of a time limit for each host whose keys are expelled */
+	/* time added to the limit of the job for each host whose keys are expelled */
+	EXPEL_US = 2000000,
 };
 
 static const char token_prefix[] = "skippipe1_";
@@ -143,9 +144,9 @@ static bool has_namesake(const struct hosts *hosts, const char *name)
 	return false;
 }
 
-/* If the disk of a host was wiped, as in a rented machine that was stopped, its agent has lost its
- * key and makes another. Expels the old keys of such hosts. Otherwise the controller would refuse
- * the new keys, because their names belong to the old keys. */
+/* If the disk of a host was wiped, as in a rented machine that was stopped, its agent has lost
+ * its key and makes another. Expels the old keys of such hosts. If the old keys stayed, the
+ * controller would refuse the new keys, because their names belong to the old keys. */
 static int expel_lost_keys(const struct up *u, struct error *err)
 {
 	const struct fleet *f = u->fleet;

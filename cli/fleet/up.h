@@ -7,7 +7,7 @@
 struct up {
 	struct fleet *fleet;
 	struct site *sites;
-	bool *joined; /* (n) true if the host's agents have joined the run */
+	bool *joined; /* array of n; true: the host's agents have joined the run */
 	char run_dir[RECORD_PATH];
 	char token[REMOTE_LINE], invitation[HOST_NAME];
 	bool controller_runs, has_record;

@@ -91,7 +91,7 @@ TEST(options_reach_the_right_program)
 	demo_options_free(&o);
 }
 
-/* The algorithm dtfm visits every stage. Without --skip, its demo therefore skips none. */
+/* The algorithm dtfm visits every stage. Without --skip, its demo therefore skips no stage. */
 TEST(a_baseline_that_skips_nothing_needs_no_skip)
 {
 	struct demo_options o;

@@ -65,7 +65,7 @@ TEST(every_login_shell_gets_the_words_as_they_are)
 	}
 	line = words_login_line(list);
 	expect_from_all(line, want);
-	/* csh ends a command at a line's end and replaces '!', also between single quotes, and fish
+	/* csh ends a command at a line's end and replaces '!', even between single quotes. fish
 	 * replaces two backslashes. These shells are rarely installed where this test runs. */
 	assert_null(strpbrk(line, "\n!"));
 	assert_null(strstr(line, "\\\\"));

@@ -5,8 +5,8 @@
  * there is no plan, the run keeps the plan in force or ends.
  *
  * If the run's algorithm finds no plan, the planner may answer with a substitute by another
- * algorithm. The journal reports this, and the next plan by the run's own algorithm replaces it.
- */
+ * algorithm. The journal reports the substitute, and the next plan by the run's own algorithm
+ * replaces the substitute. */
 #include "controller/iteration/answers.h"
 
 #include <string.h>
@@ -30,7 +30,8 @@ static const char refined_words[] = ", refined";
 static const double worth = 0.985;
 /* A plan for which the planner may use all spares, even nodes that failed often, must be much
  * faster. It replaces the plan in force only if its iteration takes less than this share of the
- * time. It replaces a pending plan if its iteration takes less than the share `worth`. */
+ * time that an iteration takes under the plan in force. It replaces a pending plan if its
+ * iteration takes less than the share `worth`. */
 static const double spare_worth = 0.9;
 
 static void take_infeasible(struct planning *planning, const struct planned *a)

@@ -58,7 +58,7 @@ static bool is_of_this_attempt(const struct iteration *it, const struct reported
 }
 
 /* Returns true if a node reported a different sum in this attempt and has since left. Nobody can
- * say which of the two sums is right. */
+ * say which of the two sums is correct. */
 static bool dead_differ(const struct iteration *it, int stage, const struct reported_sum *first)
 {
 	for (uint32_t i = 0; i < it->members->n; i++) {
@@ -490,7 +490,7 @@ void iteration_committed(struct members *members, struct member *m, const struct
 		return;
 	}
 	if (r->iteration != members->run->committed || r->iteration != m->weights.last_commit_sent)
-		return; /* not the newest commit */
+		return; /* the report is not about the newest commit */
 	/* After a restart of the controller, the node had only the sum. The repeated announcement
 	 * of the commit made the node apply the sum, so it holds the weights now. */
 	if (members->run->phase == PHASE_GATHERING && members->run->resumed) {

@@ -51,8 +51,9 @@ static bool cut_off(const struct iteration *it, const struct link_tally *tallies
 	return tallies[m->id].surely > 1 && 2 * tallies[m->id].surely > count_partners(it, m);
 }
 
-/* Returns true if a microbatch still needs the link. A negative answer stays valid until the routes
- * change, so it is stored. Without this, each turn of a long cut would search all routes again. */
+/* Returns true if a microbatch still needs the link. A negative answer stays valid until the
+ * routes change, so it is stored. Without the stored answer, each turn of a long cut would search
+ * all routes again. */
 static bool is_needed_by_routes(const struct routes *r, struct link_failure *k)
 {
 	for (uint32_t i = 0; k->unneeded_in != r->version && i < r->n; i++)

@@ -9,13 +9,13 @@ struct member;
 struct members;
 struct backups;
 
-/* Records that m drains if its newest heartbeat announces this. */
+/* If m's newest heartbeat announces that m drains, records this. */
 void drain_hear(struct members *members, struct member *m);
 /* Keeps `stage` working with a draining replica if no other replica is left. That replica then runs
  * all tasks of the stage, although plans exclude it. */
 void drain_keep(struct members *members, int stage);
-/* Excludes draining nodes from the next plan, and orders draining nodes to stop once they are not
- * needed any more. */
+/* Excludes draining nodes from the next plan. When a draining node is not needed any more, orders
+ * the node to stop. */
 void drain_turn(struct iteration *it);
 /* Called between two iterations. Returns true while the controller waits for a draining node that
  * is its stage's last replica. The node has not yet reported that it holds the last commit. The

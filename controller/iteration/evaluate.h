@@ -23,8 +23,8 @@ struct evaluation {
 };
 
 void evaluation_begin(struct iteration *it);
-/* Returns true if a validation microbatch that is still unanswered uses the link between a and b.
- */
+/* Returns true if a validation microbatch that has no answer yet uses the link between a and
+ * b. */
 bool evaluation_needs(const struct iteration *it, uint16_t a, uint16_t b);
 void evaluation_turn(struct iteration *it);
 void iteration_evaluated(struct iteration *it, struct member *m, const struct msg_evaluated *e);

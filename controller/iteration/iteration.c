@@ -58,8 +58,8 @@ static const float LEAST_LOSS = -0.1f, MOST_LOSS = 1e4f;
 enum { REPLAN_AGAIN_US = 5000000, CUT_OFF_PATIENCE_US = 5000000 };
 
 /* Turns the joiners that hold the weights of the last commit into replicas. Returns true if at
- * least one of these joiners took no part in the sums until now. If `computing`, the iteration has
- * begun, and the joiners take part only in its sums. */
+ * least one of these joiners took no part in the sums until now. If `computing`, the iteration
+ * has begun, and the joiners take part in its sums, but compute nothing. */
 static bool admit_joiners(struct planning *planning, bool computing)
 {
 	const struct member *joined = NULL;
@@ -92,9 +92,9 @@ static bool admit_joiners(struct planning *planning, bool computing)
 
 /* ---- reducing ---- */
 
-/* Starts the sums that were not ordered earlier (sums.h). Sums that were ordered earlier continue,
- * and may be complete already. If a joiner takes part, all sums start again, because they must
- * include the joiner. */
+/* Orders the replicas to begin the sums that were not ordered earlier (sums.h). Sums that were
+ * ordered earlier continue, and may be complete already. If a joiner takes part, all sums start
+ * again, because they must include the joiner. */
 static void begin_reducing(struct iteration *it)
 {
 	if (admit_joiners(it->planning, true))
@@ -171,9 +171,9 @@ static bool can_follow(const struct iteration *it, const struct planned *p)
 				   (uint32_t)p->plan->skip_share);
 }
 
-/* Returns true if the next iteration can use the plan in force while agents still connect for the
- * pending plan. Both plans must have the same skip ratio and formats, so that the run loses
- * nothing but speed in this iteration. */
+/* Returns true if the next iteration can use the plan in force while agents are still connecting
+ * for the pending plan. Both plans must have the same skip ratio and formats, so that the run
+ * loses nothing but speed in this iteration. */
 static bool may_postpone(const struct iteration *it)
 {
 	const struct planned *p = it->planning->pending, *now = it->run->plan;
@@ -415,8 +415,8 @@ static void note_collision(struct iteration *it, const struct microbatch *mb,
 	it->progress.wait_s += (double)(e->at_us - e->arrived_us) * 1e-6;
 }
 
-/* Records the end of a recovery if the event ends it: a substitute starts the first task that is
- * repeated. */
+/* A recovery ends when a substitute starts the first task that is repeated. If the event reports
+ * that start, records the end of the recovery. */
 static void note_recovery(struct iteration *it, const struct microbatch *mb,
 			  const struct msg_task_event *e)
 {
@@ -453,14 +453,17 @@ static void take_event(struct iteration *it, struct member *m, struct msg_task_e
 	bool is_expected, is_repeated;
 
 	if (e.microbatch >= it->routes.n || e.attempt < it->run->first_attempt)
-		return; /* void: the event belongs to an attempt under an earlier controller */
+		/* the event is void, because it belongs to an attempt under an earlier
+		 * controller */
+		return;
 	if (!is_clock(e.at_us) || !is_clock(e.arrived_us))
 		return;
 	mb = &it->routes.microbatches[e.microbatch];
 	e.node = m->id;
 	e.blocker_node = m->id;
-	/* Unexpected and repeated events are dropped, except the end of a task with a count. Such
-	 * an end is checked below (routes_may_count), because the node may have counted twice. */
+	/* Unexpected and repeated events are dropped, except the end of a task that counts a
+	 * gradient or a loss. Such an end is checked below (routes_may_count), because the node
+	 * may have counted twice. */
 	is_expected = is_of_route(mb, &e);
 	is_repeated = is_expected && !(e.type == WORK_ENDS && e.counted) &&
 		      !number_set_add(&it->progress.events_seen, event_number(&e));
@@ -560,8 +563,8 @@ static bool rerun_without(struct iteration *it, struct member *gone)
 	}
 	if (n < 0)
 		recover_begin(it->backups, gone);
-	/* The result is also false if the new routes could not be recorded, because that ends the
-	 * run. */
+	/* The result is also false if the new routes could not be recorded, because this failure
+	 * ends the run. */
 	return n >= 0 && it->run->phase != PHASE_FINISHED;
 }
 
@@ -716,8 +719,7 @@ void controller_stop(struct iteration *it, const char *why)
 		return;
 	}
 	it->evaluation.wanted = false;
-	/* The next turn of the iteration ends the run once no work is in progress
-	 * (iteration_boundary). */
+	/* iteration_boundary ends the run in the first turn in which no work is in progress. */
 	set_phase(it->run, PHASE_PAUSED);
 }
 

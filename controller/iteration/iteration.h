@@ -55,8 +55,8 @@ struct iteration {
 	struct stall_detector detector;
 	struct evaluation evaluation;
 	bool redo; /* the iteration must restart with a new plan */
-	/* When the last order to rerun microbatches was given; 0: no order was given, or a rerun
-	 * microbatch has started since the order */
+	/* Time of the newest order to rerun microbatches; 0: no order was given, or a rerun
+	 * microbatch has started after the order */
 	int64_t rerun_us;
 	struct prediction_record prediction;
 	struct promise promise;

@@ -90,7 +90,7 @@ int record_plan(struct run *run, const struct planned *p, struct error *err)
 
 /* ---- commits ---- */
 
-/* The rows of a commit from which `skippipe verify` can repeat the sums in their original order. */
+/* The rows from which `skippipe verify` can repeat a commit's sums in their original order. */
 struct audit {
 	struct route *routes;
 	struct store_order *orders;
@@ -273,7 +273,8 @@ int record_commit(struct iteration *it, const struct msg_commit *m,
 	it->run->last_commit = *m;
 	record_tasks(it);
 	record_gpus(it->members);
-	/* The commit's time is written last, so that a tool that reads it finds the tasks too */
+	/* The commit's time is written last, so that a tool that reads this time finds the tasks
+	 * too */
 	record_moment(it->run, &moment);
 	thin_tasks(it->run);
 	record_event(it->run, json_pack("{s:s, s:I, s:I, s:i, s:f, s:f}", "event", "commit", "n",

@@ -8,13 +8,13 @@
  * - The stall lasts longer than the allowed lateness of heartbeats from either end.
  * - The end that did not report the stall has sent a message since the stall began.
  *
- * Between two replicas of one stage the stall must last twice as long, because their sum needs the
- * link and one of them would be removed. While small messages pass, the stall must last four times
- * as long. The network may then lose only large packets. Or TCP may be repairing the loss of many
- * packets on a link with a long queue, which takes seconds.
+ * Between two replicas of one stage the stall must last twice as long, because their sum needs
+ * the link and one of them would be removed. While small messages pass, the stall must last four
+ * times as long. In that case the network may be losing large packets only. Or TCP may be
+ * repairing the loss of many packets on a link with a long queue, which takes seconds.
  *
- * A cut link counts as absent in both directions, because TCP needs both directions. The run uses
- * the link again once no agent reports it any more.
+ * A cut link counts as absent in both directions, because TCP needs both directions. When no
+ * agent reports the link any more, the run uses it again.
  *
  * The end with more cut links is at fault. If both ends have equally many cut links, usually the
  * end that reported more of them is at fault, so that a false report harms only its sender. A
@@ -57,14 +57,14 @@ static bool is_here(const struct member *m)
 	return member_alive(m) && m->assigned.is_welcomed && !m->is_marked;
 }
 
-/* Returns when m sent its newest message. */
+/* Returns the time at which m sent its newest message. */
 static int64_t spoke_us(const struct member *m)
 {
 	return m->heard.message_us - timeout_round_trip(&m->heard.rounds) / 2;
 }
 
 /* Returns how long the link has been stuck. Time in which either end was away does not count,
- * because messages then waited for that node and not for the link. */
+ * because during this time messages waited for the node and not for the link. */
 static int64_t stuck_us(const struct members *members, const struct member *m,
 			const struct msg_stuck *s)
 {

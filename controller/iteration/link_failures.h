@@ -63,7 +63,7 @@ void link_failures_remove(struct run *run, struct member *m, const struct member
  * cut link has an end that can be removed. */
 bool link_failures_remove_end(struct members *members);
 
-/* Writes to the journal that a link is cut. then: what happens because of it. */
+/* Writes to the journal that a link is cut. then: what the run does because of the cut. */
 void link_failures_note(struct members *members, const struct msg_stuck *s, uint16_t from,
 			const char *then);
 /* Reports in the journal from time to time that the run waits for a cut link, because neither of

@@ -40,8 +40,8 @@ void plan_message_fini(struct plan_message *s);
 /* Fills in the properties of the iteration's plan: its algorithm, number of stages and share of
  * skipping microbatches. */
 void fill_from_plan(struct msg_see_iteration *s, const struct plan *p);
-/* Fills in the plan's properties and the predicted time of the sums, for those iterations in the
- * list that ran by this plan. The store has these figures in the plan's row, not in the rows of
+/* For each iteration in the list that used this plan, fills in the plan's properties and the
+ * predicted time of the sums. The store has these figures in the plan's row, not in the rows of
  * iterations. The list has n iterations in ascending order. */
 void fill_planned(struct msg_see_iteration *list, size_t n, const struct store_plan *p);
 

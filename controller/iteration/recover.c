@@ -71,8 +71,9 @@ static bool can_spare(const struct members *members, const struct member *m)
 }
 
 /* Returns true if another replica of m's stage has been heard since the stall began. Otherwise m
- * may be the last holder of its own stage. The other replicas may have died together with the lost
- * stage, for instance on the same machine, before the controller noticed it. */
+ * may be the last holder of its own stage. The other replicas may have died together with the
+ * lost stage, for instance on the same machine, without the controller having noticed their
+ * deaths yet. */
 static bool another_is_heard(const struct backups *backups, const struct member *m)
 {
 	for (uint32_t i = 0; i < backups->members->n; i++) {
@@ -179,8 +180,8 @@ static bool may_wake_with(const struct run *run, const struct member *m, int sta
 	       copy_holder_silent(run, m, stage);
 }
 
-/* Returns true if some node that may have a lost stage's weights still runs the process that had
- * them. Otherwise waiting is useless. */
+/* Returns true if some node's memory may hold the weights of a lost stage: the node will soon
+ * report the weights, or it is silent and may return with them. Otherwise waiting is useless. */
 static bool may_still_be_held(const struct members *members)
 {
 	for (int s = 0; s < members->run->cluster->n_stages; s++)
@@ -251,9 +252,9 @@ int64_t recover_patience_us(const struct run *run)
 	return us < LOST_PATIENCE_US ? (int64_t)us : LOST_PATIENCE_US;
 }
 
-/* Returns true if no iteration has been committed since the stages changed. Agents may then still
- * report weights of the former stages, which are useless. The controller does not wait for such
- * agents, because the checkpoint contains all of the new stages. */
+/* Returns true if no iteration has been committed since the stages changed. In that case agents
+ * may report weights of the former stages, which are useless. The controller does not wait for
+ * such agents, because the checkpoint contains all of the new stages. */
 static bool has_new_stages(const struct run *run)
 {
 	return run->committed > 0 && run->training.part.after == run->committed;
@@ -285,7 +286,8 @@ static void admit_joiners(struct backups *backups)
 }
 
 /* Accepts the weights that m's heartbeat reports if their hash is in the record. An earlier
- * controller may have ordered m to load them, so this controller does not know of them. */
+ * controller may have ordered m to load these weights, so this controller does not know of
+ * them. */
 static void believe_beats(const struct members *members, struct member *m)
 {
 	const struct msg_heartbeat *h = &m->beat;

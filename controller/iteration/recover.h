@@ -16,8 +16,8 @@ struct backups;
 void recover_begin(struct backups *backups, const struct member *gone);
 /* Continues the recovery; called in each turn while the run is stalled */
 void recover_turn(struct iteration *it);
-/* Returns how long the controller waits for a silent node when its stage is lost. Public for tests.
- */
+/* Returns how long the controller waits for a silent node whose stage is lost. Public for
+ * tests. */
 int64_t recover_patience_us(const struct run *run);
 
 #endif

@@ -5,9 +5,9 @@
  * replica of its stage replaces it at its hop. This substitute has to repeat the dead node's work
  * there: a forward pass, a backward pass, the loss. Until then the substitute "owes" this work.
  *
- * Gradients that other nodes counted stay valid. The attempt number separates reports about the old
- * route from reports about the new route. The counts of each node are kept in the order in which it
- * made them, because verify repeats the sums in that order. */
+ * Gradients that other nodes counted stay valid. The attempt number separates reports about the
+ * old route from reports about the new route. The counts of each node are kept in the order in
+ * which the node made them, because `skippipe verify` repeats the sums in that order. */
 #include "controller/iteration/routes.h"
 
 #include <errno.h>
@@ -62,8 +62,8 @@ static void set_route(struct microbatch *m, uint32_t id, uint32_t attempt,
 	}
 }
 
-/* Assigns shards to microbatches. Each data node first gets microbatches of its own shard. The
- * remaining shards are divided among the microbatches that have none, in order. */
+/* Assigns shards to microbatches. Each data node first gets microbatches of its own shard. Each
+ * remaining microbatch gets the lowest shard that has microbatches left. */
 static void deal_shards(struct routes *r, const int *shard_of, uint32_t n_shards,
 			uint32_t per_shard, uint32_t *next_wave)
 {
@@ -243,9 +243,9 @@ static bool holds_while_waiting(const struct microbatch *m)
 }
 
 /* Prevents microbatches from waiting for one another in a circle. A node frees a slot once later
- * stages have freed theirs. A circle is therefore only possible if a microbatch keeps a slot of a
- * later stage while it waits for a slot of an earlier stage. If a substitute would cause this, the
- * microbatch gives up all its slots and starts over. */
+ * stages have freed their slots. A circle is therefore only possible if a microbatch keeps a slot
+ * of a later stage while it waits for a slot of an earlier stage. If a substitute would cause a
+ * circle, the microbatch gives up all its slots and starts over. */
 static void avoid_circle(struct microbatch *m)
 {
 	if (holds_while_waiting(m))

@@ -71,10 +71,10 @@ struct routes {
 void routes_init(struct routes *r, uint32_t n, uint32_t n_nodes);
 void routes_fini(struct routes *r);
 
-/* Takes the routes of a plan. Each data node first gets microbatches of its own shard. The
- * remaining shards are divided among the microbatches that have none, in order. shard_of has
- * n_nodes entries; -1: not a data node. attempt: the first attempt number of every microbatch.
- * -EINVAL: the plan does not have n_shards * per_shard microbatches. */
+/* Takes the routes of a plan. Each data node first gets microbatches of its own shard. Each
+ * remaining microbatch gets the lowest shard that has microbatches left. shard_of has n_nodes
+ * entries; -1: not a data node. attempt: the first attempt number of every microbatch. -EINVAL:
+ * the plan does not have n_shards * per_shard microbatches. */
 int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of, uint32_t n_shards,
 		     uint32_t per_shard, uint32_t attempt, struct error *err);
 
@@ -82,11 +82,12 @@ int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of
  * gets a substitute of the same stage and a new attempt number. The microbatch's field `replaced`
  * is set to the hop of the substitute. The substitute is the node with the least predicted delay,
  * which is the time of its unfinished work plus the links to its neighbours. Work of other nodes
- * stays valid. If slots could then wait in a circle, the microbatch starts over.
+ * stays valid. If the substitute could make slots wait in a circle, the microbatch starts over.
  *
- * usable: (n_nodes) nodes that hold this iteration's weights; stage_of: (n_nodes). Writes the ids
- * of the changed microbatches to changed (room n) and returns how many. -ENOENT: the stage has no
- * usable node; no route was changed. */
+ * usable: array of n_nodes, true for the nodes that hold this iteration's weights. stage_of:
+ * array of n_nodes, the stage of each node. Writes the ids of the changed microbatches to
+ * `changed`, which has room for n ids, and returns their number. -ENOENT: the stage has no usable
+ * node; no route was changed. */
 int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const int *stage_of,
 		   const struct cluster *c, uint32_t *changed);
 
@@ -100,8 +101,8 @@ bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b);
  * begun a task that counts is never replaced. `replaced` is set to the hop of the substitute, and
  * the attempt number is new. Other work stays valid, as in routes_replace.
  *
- * Writes the ids of these microbatches to changed (room n) and returns how many. -ENOENT: some
- * microbatch has no substitute; no route was changed. */
+ * Writes the ids of these microbatches to `changed`, which has room for n ids, and returns their
+ * number. -ENOENT: some microbatch has no substitute; no route was changed. */
 int routes_around(struct routes *r, uint16_t a, uint16_t b, const bool *usable, const int *stage_of,
 		  const struct cluster *c, uint32_t *changed);
 
@@ -129,7 +130,7 @@ int routes_hop(const struct microbatch *m, uint16_t node);
 /* Returns true if the node should count the task (TASK_LOSS or TASK_BACKWARD) and has not done so
  * yet. */
 bool routes_may_count(const struct routes *r, uint16_t node, uint32_t microbatch, uint8_t kind);
-/* Returns the first microbatch that visits the node but is not completely counted by it; -1:
+/* Returns the first microbatch for which the node has not made all of its counts; -1: there is
  * none. */
 int64_t routes_lacking(const struct routes *r, uint16_t node);
 

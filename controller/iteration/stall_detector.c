@@ -30,7 +30,7 @@ enum {
 	LOOK_US = 250000,
 	ROUNDS = 4,
 	MUCH_LONGER = 20,
-	/* More bytes than heartbeats alone can cause within SHORT_US */
+	/* Heartbeats alone move fewer bytes than this within SHORT_US */
 	MUCH_BYTES = 65536,
 	SHORT_US = 10000000 /* time within which MUCH_BYTES must arrive */
 };
@@ -82,7 +82,7 @@ void stall_name_awaited(const struct members *members, char *out, size_t room)
 /* ---- all are at rest ---- */
 
 /* Drops replicas that hold the weights of another iteration, because they cannot take part. A
- * dropped node fetches the right weights when it joins again. */
+ * dropped node fetches the correct weights when it joins again. */
 static bool drop_strangers(struct members *members)
 {
 	bool any = false;
@@ -202,7 +202,7 @@ static double longest_s(const struct members *members)
 }
 
 /* Returns the time limit of work on a whole stage, such as copying, adding up or hashing a
- * gradient, or a step. */
+ * gradient, or making an optimizer step. */
 static int64_t stage_limit_us(const struct run *run)
 {
 	static const double parameter_us = 0.05;
@@ -272,7 +272,8 @@ bool stall_drop_hanging(struct members *members)
 	uint32_t n = 0, replicas = 0;
 	int rank = -1;
 
-	/* Counts as progress, so that the time limit of the remaining nodes starts again */
+	/* A removal counts as progress, so that the time limit of the remaining nodes starts
+	 * again */
 	members->run->progress++;
 	while (n == 0 && rank < 2)
 		n = count_hung(members, ++rank, &replicas);

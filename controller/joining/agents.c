@@ -63,9 +63,10 @@ static bool is_vacant(const struct member *m)
 	return m->peer == 0 || m->state == MEMBER_DEAD || m->state == MEMBER_LEFT;
 }
 
-/* Returns the node that belongs to this key. A returning agent needs its old node, whose links and
- * disk are those of its machine. For a new key, returns a vacant node, preferably a node that no
- * key has had. wish: the node that the agent wants; < 0: any. NULL: no node is free. */
+/* Returns the node that belongs to this key. A returning agent needs its old node, because the
+ * links and the disk that the controller knows of that node are those of the agent's machine. For
+ * a new key, returns a vacant node, preferably a node that no key has had. wish: the node that
+ * the agent wants; < 0: any. NULL: no node is vacant. */
 static struct member *find_place(struct members *members, const struct keys_public *key,
 				 int32_t wish)
 {
@@ -292,7 +293,7 @@ static void name_member(struct run *run, struct member *m, const char *name)
 }
 
 /* Returns how plans treat a node whose new process has this key. In a resumed run, a node whose
- * gradients are in the last commit stays what it was: in use, or a spare. */
+ * gradients are in the last commit stays in use, or stays a spare. */
 static enum member_use use_of_joiner(const struct run *run, const struct member *m,
 				     const struct keys_public *key)
 {
@@ -319,7 +320,7 @@ static void connect_member(struct backups *backups, struct member *m,
 		m->move.failures = 0; /* the failures belong to the node's previous key */
 	m->key = from->key;
 	if (m->hello.incarnation != hello->incarnation)
-		/* only the node's previous process had weights that differ */
+		/* the weights that differed belong to the node's previous process */
 		m->weights.differ = false;
 	m->hello = *hello;
 	failures_recall(backups->members, m);
@@ -368,8 +369,8 @@ void members_hello(struct backups *backups, post_peer_id peer, const struct msg_
 	if (!known || moved) {
 		slots_settle_late(backups->members, m);
 		backups->members->has_unrecorded_nodes = true;
-		/* The slots are recorded before the key: a controller that resumes the run settles
-		 * only the slots of a node whose key it does not know. */
+		/* The slots are recorded before the key: if the record has a node's key, a
+		 * controller that resumes the run does not set the node's slots again. */
 		record_late_nodes(backups->members);
 	}
 	if (!known)
@@ -405,8 +406,8 @@ void members_ready(struct members *members, struct member *m, const struct msg_r
 	m->compute.backward_s = r->backward_s;
 	m->compute.loss_s = r->loss_s;
 	/* Other agents of the machine may have computed while the loss was measured. Without
-	 * them, the forward time was alone_forward_s. The ratio of this time to the new forward
-	 * time gives the time that the loss would take without other agents. */
+	 * these agents, the forward time was alone_forward_s. The ratio of this time to the new
+	 * forward time gives the time that the loss would take without other agents. */
 	if (m->compute.alone_forward_s > 0 && r->loss_s > 0 && r->forward_s > 0)
 		m->compute.alone_loss_s =
 			r->loss_s *
@@ -483,9 +484,9 @@ void members_heartbeat(struct iteration *it, struct member *m, const struct msg_
 		agreement_weights_changed(it->members, m);
 }
 
-/* Returns true if the quota allows another journal line with an agent's text. A burst of lines is
- * allowed at once, and then one line a minute. The first line after a gap reports how many lines
- * were dropped. */
+/* Returns true if the quota allows another journal line with an agent's text. The quota allows a
+ * burst of lines at once, and one line a minute after the burst. The first line after a gap
+ * reports how many lines were dropped. */
 static bool may_note(struct run *run, struct member *m, struct rate_limit *quota,
 		     enum note_kind kind, const char *what)
 {
@@ -627,8 +628,8 @@ static bool source_lost(const struct members *members, const struct member *m)
 		!copy_of_excluded(members, source, m->copy.stage));
 }
 
-/* Returns when a node should try again to fetch weights. The delay doubles with each failed
- * attempt. */
+/* Returns the time at which a node should try again to fetch weights. The delay doubles with each
+ * failed attempt. */
 static int64_t again_us(const struct member *m)
 {
 	int64_t last =

@@ -38,7 +38,7 @@ void members_links(struct planning *planning, struct member *m, const struct msg
 /* Sends every gathered agent the description of the run, once the first plan has set the time
  * scale. */
 void members_welcome(struct members *members);
-/* Returns true if it is time to check the members, fifty times a second */
+/* Returns true fifty times a second, when it is time to check the members */
 bool members_due(const struct members *members);
 /* Measures how long each node has been silent, and removes nodes that have been silent for too
  * long */

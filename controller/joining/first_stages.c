@@ -202,8 +202,8 @@ static void leave_out(struct members *members, const struct stage_choice *c)
 		m->assigned.is_left_out = true;
 		member_apply(members->run, m, EVENT_MARK, "left out by the choice of stages");
 	}
-	/* Saved again, because member_mark saved these nodes as marked before they were recorded as
-	 * left out */
+	/* Saves the members again: member_mark saved these nodes as marked, but not yet as left
+	 * out */
 	resume_save(members);
 }
 

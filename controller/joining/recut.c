@@ -96,7 +96,7 @@ static int record(const struct run *run, const struct recut_record *r,
 	return store_recut(run->record.store, &change, err);
 }
 
-/* Cuts the model, unless a thread has done so, and records the new stages. */
+/* Cuts the model, unless a thread has cut it already, and records the new stages. */
 static int cut(struct run *run, const struct recut_record *r, struct error *err)
 {
 	struct recut_files files;
@@ -148,8 +148,8 @@ static int read_order(const struct run *run, struct recut_order *out, struct err
 	return rc;
 }
 
-/* Takes the order from the command line. Returns 1 if the run already has the ordered stages. An
- * earlier order in the record is then cancelled. */
+/* Takes the order from the command line. Returns 1 if the run already has the ordered stages. In
+ * that case, an earlier order in the record is cancelled. */
 static int take_options(struct run *run, const struct recut_order *o, struct error *err)
 {
 	struct recut_record r;
@@ -195,8 +195,8 @@ int recut_begin(struct run *run, struct error *err)
 
 	if (rc == 0 && is_given)
 		rc = take_options(run, o, err);
-	/* The options of the cut and of the stages only gave the order. From here on the record
-	 * has the stages. */
+	/* These options only gave the order, which has been read. From here on the record has the
+	 * stages. */
 	run->options.training.cut.n = 0;
 	run->options.cluster.n_stages = 0;
 	if (rc == 0 && !is_given)

@@ -33,8 +33,8 @@ struct run;
 int recut_begin(struct run *run, struct error *err);
 /* Reports in the journal that recut_begin has cut the model, or why it dropped the order. */
 void recut_note(struct run *run);
-/* Orders other stages for a run that is under way, or sets the reason why it cannot have them. An
- * order for the present stages cancels an earlier order. */
+/* Takes an order for other stages while the run is under way, or sets the reason why the run
+ * cannot have these stages. An order for the present stages cancels an earlier order. */
 void recut_command(struct run *run, const struct recut_order *o, struct outcome *outcome);
 /* Saves and cuts the last commit between two iterations, unless the operator pauses the run.
  * Returns true while the next iteration has to wait. Sets run->ending.restarts when the model is

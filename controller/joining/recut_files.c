@@ -131,7 +131,7 @@ bool recut_cutting_is_done(const struct recut_cutting *c)
 	return atomic_load(&c->is_done);
 }
 
-/* If the thread still cuts, its memory is not freed, because the process is about to end. The
+/* If the thread is still cutting, does not free c, because the process is about to end. The
  * thread's files are removed when the run is resumed. */
 void recut_cutting_free(struct recut_cutting *c)
 {
@@ -196,8 +196,8 @@ void recut_cutting_drop(struct recut_cutting *c)
 	file_remove_folder(aside);
 }
 
-/* Returns the record's entry about files that a thread has cut, for the caller to free. NULL: there
- * is no entry, or it is damaged. */
+/* Returns the record's entry about files that a thread has cut. The caller frees the entry. NULL:
+ * there is no entry, or it is damaged. */
 static json_t *read_entry(const struct run *run)
 {
 	struct error ignored;

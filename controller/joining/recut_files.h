@@ -1,8 +1,9 @@
 /* recut_files.h - the files of a run's stages after a change of stages (recut.h).
  *
- * Cutting reads and writes the whole model, which takes minutes for a large one. Agents end if they
- * hear nothing of their controller for a minute (--orphan-s). Therefore a thread cuts the model
- * while the controller still answers, and the next controller takes the thread's files. */
+ * Cutting reads and writes the whole model, which takes minutes for a large model. Agents end if
+ * they hear nothing of their controller for a minute (--orphan-s). Therefore a thread cuts the
+ * model while the controller continues to answer, and the next controller takes the thread's
+ * files. */
 #ifndef CONTROLLER_JOINING_RECUT_FILES_H
 #define CONTROLLER_JOINING_RECUT_FILES_H
 
@@ -20,10 +21,11 @@ struct recut_record;
 struct run;
 
 struct recut_files {
-	uint64_t hashes[ROUTE_HOPS], bytes[ROUTE_HOPS]; /* (n_stages) of the new stages' files */
+	uint64_t hashes[ROUTE_HOPS], bytes[ROUTE_HOPS]; /* for each new stage */
 };
 
-/* Cuts the saved commit into the files of the new stages, in a folder beside the checkpoints. */
+/* Cuts the saved commit into the files of the new stages. Their folder is next to the folder of
+ * the checkpoints. */
 int recut_files_cut(const struct run *run, const struct recut_record *r, struct recut_files *out,
 		    struct error *err);
 /* Starts a thread that does the work of recut_files_cut. Takes over what *r owns. */

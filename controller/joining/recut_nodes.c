@@ -12,7 +12,7 @@
 #include "model/cut.h"
 #include "wire/msg.h"
 
-/* Work that is assumed for a stage without layers, which still computes the loss. */
+/* Work that is assumed for a stage without layers, because such a stage computes the loss. */
 static const double least_work = 0.1;
 
 static int count_here(const struct recut_nodes *x)
@@ -41,8 +41,8 @@ static int busiest(const struct model_config *model, const int *sizes, int from)
 	return best;
 }
 
-/* Sets the number of nodes of each stage by its work. The nodes of stage 0 share the microbatches
- * equally, so their number must divide the number of microbatches. */
+/* Sets the number of nodes of each stage according to the work of the stage. The nodes of stage 0
+ * share the microbatches equally, so their number must divide the number of microbatches. */
 static void size_by_work(const struct recut_nodes *x, int n_here, int *sizes)
 {
 	int n = (int)x->model->n_stages;

@@ -64,7 +64,7 @@ char *recut_order_print(const struct recut_order *o)
 	return text;
 }
 
-/* Reads a list of at most `most` numbers of [low, high]. */
+/* Reads a list of at most `most` numbers. Each number must be from `low` to `high`. */
 static bool read_numbers(int *to, uint32_t *n, size_t most, int low, int high, const json_t *list)
 {
 	*n = (uint32_t)json_array_size(list);

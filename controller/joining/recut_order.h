@@ -17,23 +17,23 @@ struct stage_question;
 #define RECUT_ORDER_KEY "recut"
 
 /* Values instead of a node's stage. RECUT_AWAY: the node is absent. RECUT_LEFT_OUT: the choice of
- * stages does not use it. */
+ * stages does not use the node. */
 enum { RECUT_AWAY = -1, RECUT_LEFT_OUT = -2 };
 
 struct recut_order {
 	/* Number of layers of each stage. n == 0: `nodes` gives the number of stages, whose
 	 * numbers of layers are as equal as possible. */
 	struct stage_layers layers;
-	/* (n_nodes) number of nodes of each stage. n_nodes == 0: each stage gets nodes in
+	/* Array of n_nodes: number of nodes of each stage. n_nodes == 0: each stage gets nodes in
 	 * proportion to its work. */
 	int nodes[MSG_STAGES];
 	uint32_t n_nodes;
-	/* (n_places) The stage and the slots of each node, if a choice of stages gave them.
-	 * n_places == 0: recut_deal assigns the nodes (recut_nodes.h). */
+	/* Arrays of n_places: the stage and the slots of each node, if a choice of stages gave
+	 * them. n_places == 0: recut_deal assigns the nodes (recut_nodes.h). */
 	int stage_of[MSG_NODES], slots[MSG_NODES];
 	uint32_t n_places;
-	/* (n_here) 1 for each node that can have a stage now. n_here == 0: the nodes that took part
-	 * in the last commits can have a stage */
+	/* Array of n_here: 1 for each node that can have a stage now. n_here == 0: the nodes that
+	 * took part in the last commits can have a stage */
 	int here[MSG_NODES];
 	uint32_t n_here;
 };

@@ -64,7 +64,7 @@ static void see_nodes(struct recutting *x, const struct store_commit *c)
 
 /* Finds the nodes that can have a stage: the nodes in the order's list or, without a list, the
  * nodes that took part in one of the last commits. Several commits are read, because a node that
- * was loading its weights is missing from one of them. */
+ * was loading its weights is missing from some commits. */
 static int read_last_commits(struct recutting *x, uint64_t last, struct error *err)
 {
 	int rc = 0;
@@ -156,8 +156,8 @@ static int cut(struct recutting *x, struct model_config *model, const char *opti
 }
 
 /* Refuses a change if an option of the run depends on the present stages. Such an option names
- * stages by number, assigns nodes to stages for each phase, or still has to start skipped stages
- * from copies (--stack). */
+ * stages by number, assigns nodes to stages for each phase, or will start skipped stages from
+ * copies (--stack). */
 static int check_named_stages(const struct recutting *x, uint32_t n_stages, struct error *err)
 {
 	const char *schedule = json_string_value(json_object_get(x->options, "skip_schedule"));
@@ -257,7 +257,7 @@ static uint32_t most_layers(const struct model_config *model)
 
 /* Converts each node's times and slots to the new stages. Times are valid for a stage with the
  * mean number of layers. The activations of a larger stage take more memory, so its nodes hold
- * fewer of them at once. measured: true if the numbers of slots come from the memory of the
+ * fewer activations at once. measured: true if the numbers of slots come from the memory of the
  * machines, not from a description. bytes: factor by which the size of the largest stage changes.
  * The times of sums change by the same factor. */
 static void scale_nodes(const struct recutting *x, const struct model_config *model,
@@ -400,7 +400,7 @@ static int read_parts(const struct recutting *x, struct run_parts *out, struct e
 	return 0;
 }
 
-/* Keeps the cluster and the state of the part that ends here. A replay shows them. */
+/* Keeps the cluster and the state of the part that ends here, because a replay shows them. */
 static int keep_former(const struct recutting *x, struct run_part *last, struct error *err)
 {
 	last->cluster = alloc_string(x->run->cluster);

@@ -5,10 +5,10 @@
  * last commit, but missed its announcement, receives the announcement again. All other agents fetch
  * the weights from these two kinds of agents.
  *
- * The iteration under way restarts. Its attempts have higher numbers than all earlier attempts, so
- * that messages of earlier attempts can be recognised as old. The store refuses writes with an
+ * The iteration under way restarts. Its attempts have higher numbers than all earlier attempts,
+ * so that messages of earlier attempts can be recognised as old. The store refuses writes with an
  * earlier controller's epoch. An earlier controller that was only suspended can therefore not
- * continue the run beside this controller. */
+ * continue the run while this controller does. */
 #include "controller/joining/resume.h"
 
 #include <dirent.h>
@@ -32,8 +32,8 @@
 #include "model/hash.h"
 
 /* How many attempt numbers one controller of a run may use. Each of the first CONTROLLERS
- * controllers may use ATTEMPTS numbers, and each later controller ATTEMPTS_LATER numbers. A run
- * that was resumed so often has controllers that die early, so they need fewer numbers. */
+ * controllers may use ATTEMPTS numbers, and each later controller ATTEMPTS_LATER numbers. If a
+ * run was resumed so often, its controllers die early and therefore need fewer numbers. */
 enum { ATTEMPTS = 1 << 16, ATTEMPTS_LATER = 1 << 9, CONTROLLERS = 1 << 13 };
 
 int resume_numbers(uint64_t generation, uint32_t *first)
@@ -116,8 +116,8 @@ static int load_plan(void *context, const struct store_plan *p)
 	return 0;
 }
 
-/* Loads the newest plan, and only the rows that consoles receive. The number of these rows is
- * limited, so that a long run resumes as quickly as a short one. */
+/* Loads the newest plan, and the rows that consoles receive. The number of these rows is limited,
+ * so that a long run resumes as quickly as a short one. */
 static int load_newest(struct run *run, struct error *err)
 {
 	uint64_t from = run->committed > KEPT_CURVE ? run->committed - KEPT_CURVE + 1 : 1;
@@ -168,9 +168,10 @@ static uint64_t highest_number(const struct run *run, const char *subfolder, con
 	return highest;
 }
 
-/* Warns if the record is older than files that the controller writes after its rows. The newest
- * rows are in run.db-wal until the controller ends. If somebody deletes this file, or copies the
- * record without it, the rows are lost, and SQLite reports no error. */
+/* Warns if the run has plans or checkpoints that are newer than the record, although the
+ * controller writes their rows first. The newest rows are in run.db-wal until the controller
+ * ends. If somebody deletes this file, or copies the record without it, the rows are lost, and
+ * SQLite reports no error. */
 static void warn_of_lost_rows(struct run *run)
 {
 	uint64_t last = run->committed; /* a return to an older checkpoint deletes rows, too */

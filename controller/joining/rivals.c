@@ -10,8 +10,8 @@
  * only a living process gives. A process that has ended was silent already when the new process
  * started, so the new process waits for a fraction of a second at most.
  *
- * If the newest process won instead, two machines with one key would take the node from each other
- * for as long as their service managers restart them. */
+ * If the newest process won instead, two machines with one key would take the node from each
+ * other again and again, because their service managers restart them. */
 #include "controller/joining/rivals.h"
 
 #include <stdio.h>
@@ -41,7 +41,8 @@ static struct member *holder_of(struct members *members, post_peer_id peer,
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *m = &members->list[i];
 
-		/* A process whose session the post has forgotten connects with another peer id. */
+		/* If the post (wire/post.h) has forgotten the session of a process, the process
+		 * connects again with another peer id. */
 		if (keys_equal(&m->key, &info.key))
 			return m->peer != 0 && m->peer != peer && member_alive(m) &&
 					       m->hello.incarnation != hello->incarnation

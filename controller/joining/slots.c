@@ -1,9 +1,10 @@
 /* slots.c - sets how many microbatches a node holds at once, according to its memory.
  *
- * Plans and the agent itself need the number before the agent has built its stage. A node keeps the
- * number when its stage changes, so the largest stage counts. If several agents join one machine at
- * about the same time, each sees the memory that the others are about to take. Therefore each of
- * them gets an equal share, and a share that is already given to a joiner is reduced. */
+ * Plans and the agent itself need the number before the agent has built its stage. A node keeps
+ * the number when its stage changes, so the largest stage counts. If several agents join one
+ * machine at about the same time, each agent sees as free the memory that the other agents are
+ * about to take. Therefore each of them gets an equal share, and a share that is already given to
+ * a joiner is reduced. */
 #include "controller/joining/slots.h"
 
 #include "controller/members/capacity.h"
@@ -37,8 +38,8 @@ void slots_settle(struct members *members, const struct member *m)
 	run->cluster->nodes[m->id].memory = run->cluster_as_given->nodes[m->id].memory = slots;
 }
 
-/* Returns true if m joins and has not built its stage, so that its agent can still build the stage
- * with another number of slots. */
+/* Returns true if m joins and has not built its stage yet. In that case m's agent can still build
+ * the stage with another number of slots. */
 static bool may_begin_again(const struct members *members, const struct member *m)
 {
 	return (m->state == MEMBER_JOINING || m->state == MEMBER_SYNCING) &&

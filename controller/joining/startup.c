@@ -1,14 +1,14 @@
 /* startup.c - prepares the first iteration of a run, or the next one after the controller
  * restarted.
  *
- * New run: agents join. The controller has their links measured, then their compute, one agent of a
- * machine at a time. The planner makes a plan, and the agents build their stages. An emulated
- * cluster is planned at once, since its delays are given.
+ * New run: agents join. The controller makes the agents measure their links, and then their
+ * compute, with one agent of a machine at a time. The planner makes a plan, and the agents build
+ * their stages. An emulated cluster is planned at once, because its delays are given.
  *
- * Resumed run: the controller waits for the agents of the last commit. If every stage has a holder
- * among them, the run continues with their weights. Otherwise copies or checkpoints restore the
- * lost stages. If the run resumed too early, it would discard weights that arrive a moment
- * later. */
+ * Resumed run: the controller waits for the agents of the last commit. If every stage has a
+ * holder among these agents, the run continues with the agents' weights. Otherwise copies or
+ * checkpoints restore the lost stages. If the run resumed too early, it would discard weights
+ * that arrive a moment later. */
 #include "controller/joining/startup.h"
 
 #include <math.h>
@@ -184,8 +184,9 @@ static double arithmetic_s(const struct members *members, const struct plan *p, 
 	       (2 * visits + p->n_microbatches) * task_messages_s;
 }
 
-/* Sets the time scale, unless the operator has set it. An iteration then lasts long enough for a
- * person to follow it, or longer if the machine needs more time for the arithmetic. */
+/* Sets the time scale, unless the operator has set it. With this scale an iteration lasts long
+ * enough for a person to follow it. It lasts longer if the machine needs more time for the
+ * arithmetic. */
 static void choose_time_scale(struct planning *planning)
 {
 	const struct plan_predicted *p = &planning->pending->plan->predicted;
@@ -209,7 +210,7 @@ static void choose_time_scale(struct planning *planning)
 	consoles_run(planning->members);
 }
 
-/* Returns true if m is building its stage and still has time for it. */
+/* Returns true if m is building its stage and the time limit for building is not over. */
 static bool is_building(const struct run *run, const struct member *m)
 {
 	int64_t most =
@@ -234,12 +235,12 @@ static uint8_t timed_stage(const struct members *members)
 	return members->run->cluster->n_stages > 1;
 }
 
-/* Assigns a stage to m so that its compute is measured. */
+/* Assigns a stage to m so that m's compute can be measured. */
 static void have_timed(struct members *members, struct member *m)
 {
 	struct msg a = { .type = MSG_ASSIGN };
 
-	/* m may have joined after the links were measured, and has then not been welcomed yet */
+	/* If m joined after the links were measured, it has not been welcomed yet */
 	members_welcome(members);
 	m->assigned.number = ++members->assignments;
 	m->assigned.at_us = members->run->now_us;
@@ -272,9 +273,9 @@ static int timed_like(const struct members *members, const struct member *m, boo
 	return n;
 }
 
-/* Measures the agents of each machine one after another, so that no other agent computes there
- * meanwhile. Agents of a rehearsal are not measured, because the cluster file gives their times.
- * Returns true when all times are known. */
+/* Measures the agents of each machine one after another, so that no other agent of the machine
+ * computes meanwhile. Agents of a rehearsal are not measured, because the cluster file gives
+ * their times. Returns true when all times are known. */
 static bool all_timed(struct members *members)
 {
 	const struct cluster_node *given = members->run->cluster_as_given->nodes;
@@ -596,8 +597,8 @@ static int64_t regather_us(const struct members *members)
 }
 
 /* Returns true if the controller should still wait for agents. The controller waits longer if all
- * weights of some stage contradict the record, because agents with the right weights may still
- * join. */
+ * weights of some stage contradict the record, because agents with the correct weights may join
+ * later. */
 static bool is_patient(const struct members *members, int64_t waited)
 {
 	return waited < regather_us(members) || (waited < members->run->options.limits.gather_us &&
@@ -622,8 +623,8 @@ static bool ready_everywhere(const struct members *members)
 	return n == members->run->cluster->n_stages;
 }
 
-/* Makes replicas of the nodes that hold the last commit. late: true for the nodes that did not
- * take part in the last commit; false for those that did. */
+/* Turns nodes that hold the last commit into replicas. late: true for the nodes that did not take
+ * part in the last commit; false for those that did. */
 static void admit_these(struct members *members, bool late)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -655,8 +656,8 @@ static void admit_ready(struct members *members)
 }
 
 /* Returns true if all nodes for which the run waits are connected. Usually these are all nodes.
- * After a change of stages no node holds weights, so the run does not wait for nodes that had left
- * before. */
+ * After a change of stages no node holds weights, so the run does not wait for nodes that had
+ * left before the change. */
 static bool all_returned(const struct members *members, uint32_t here)
 {
 	if (members->run->training.part.after != members->run->committed)
@@ -703,7 +704,7 @@ static void gather_again(struct backups *backups)
 
 		if (member_alive(m))
 			continue;
-		if (m->is_awaited) /* otherwise this controller never expected the node */
+		if (m->is_awaited)
 			member_apply(backups->run, m, EVENT_MISS, "did not come back");
 		/* If the key was expelled while no controller ran, other agents must forget it. */
 		member_disown(backups->members, m);
@@ -727,7 +728,7 @@ static void gather_again(struct backups *backups)
 		replan(backups->planning, "the run was taken over");
 }
 
-/* Writes to the journal how many agents have joined, when the number has changed, at most once a
+/* When the number of joined agents has changed, writes it to the journal, at most once a
  * second. */
 static void note_joined(struct members *members)
 {

@@ -31,9 +31,9 @@ void admission_charge(struct run *run, post_peer_id from, const struct msg *m);
 /* Charges the sender for a message that it must not send, and sometimes writes a log line. `what`
  * names the message. */
 void admission_wrong(struct members *members, post_peer_id from, const char *what);
-/* Counts a message that the controller did not request, or that repeats an earlier message. Honest
- * agents send a few of these. If m sends many, m is charged for them and the journal reports
- * this. */
+/* Counts a message that the controller did not request, or that repeats an earlier message.
+ * Honest agents send a few such messages. If m sends many of these messages, m is charged for
+ * them and the journal reports this. */
 void admission_stray(struct run *run, struct member *m, const char *what);
 /* Reports in the journal, at most once in ten minutes, that the controller ignores messages of m.
  * `what` is a phrase that says what m does. */

@@ -76,7 +76,8 @@ void consoles_run(struct members *members)
 
 	announce_fill_run(members, &m);
 	consoles_tell(members->run, &m);
-	/* MSG_SEE_RUN makes a console discard the faults, so they are sent again after it. */
+	/* MSG_SEE_RUN makes a console discard the faults, so they are sent again after
+	 * MSG_SEE_RUN. */
 	for (uint32_t i = 0; i < members->run->faults.n; i++) {
 		announce_fill_fault(&members->run->faults.list[i], &m);
 		if (members->run->faults.list[i].active)

@@ -12,7 +12,7 @@
  * caller releases the object. */
 json_t *device_record_pack(const struct device_time *t);
 /* Reads the text of an object that device_record_pack made. -EINVAL: the text is not such an
- * object, or a time is impossible; *out is then unchanged. */
+ * object, or a time is impossible. After an error *out is unchanged. */
 int device_record_read(struct device_time *out, const char *text, struct error *err);
 
 #endif

@@ -8,7 +8,7 @@
  * In three cases more than one process is silent:
  *
  * - All agents of a machine are silent: the machine has failed. All its agents are removed
- *   together. Otherwise the work of the first one would be rerouted to the next one.
+ *   together. Otherwise the work of one dead agent would be rerouted to another dead agent.
  *
  * - All agents of this machine are silent, in a run on one machine: this machine cannot have
  *   failed, so it is overloaded, and the allowed silence is raised.
@@ -25,7 +25,7 @@
 
 enum {
 	GATHER_SILENCE_US = 5000000,
-	/* Time after a node's return during which its old connections may still end */
+	/* Time after a node's return during which its old connections may end */
 	LINGER_US = 10000000
 };
 
@@ -248,8 +248,8 @@ static int by_machine(const void *a, const void *b)
 }
 
 /* Sets the usual lateness of each machine. If more than a quarter of all machines are late by the
- * controller's clock, the controller itself is late. All machines then count as late by as
- * much. */
+ * controller's clock, the controller itself is late. In that case all machines count as at least
+ * as late as the controller. */
 static void look_at_lateness(const struct members *members, struct machine *machines)
 {
 	struct lateness all[MSG_NODES];
@@ -378,8 +378,8 @@ void failure_detector_check(struct members *members, int64_t slept_us)
 	struct machine machines[MSG_NODES] = { { .n_agents = 0 } };
 	bool is_lost[MSG_NODES] = { false };
 
-	/* If this process was suspended or slow, the heartbeats still wait in its sockets. Silence
-	 * then proves nothing. */
+	/* If this process was suspended or slow, heartbeats wait unread in its sockets, so
+	 * silence proves nothing. */
 	for (uint32_t i = 0; i < members->n; i++) {
 		hear_of_post(members->run, &members->list[i]);
 		members->list[i].heard.message_us += slept_us;

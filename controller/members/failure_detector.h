@@ -21,8 +21,8 @@ struct failure_detector {
 
 /* Records that the process of this node has sent HELLO. */
 void failure_detector_begin(struct members *members, struct member *m);
-/* Records a heartbeat of m. Returns false if a newer heartbeat has already arrived. The old
- * heartbeat then shows only that m is alive. */
+/* Records a heartbeat of m. Returns false if a newer heartbeat has already arrived. In that case
+ * the old heartbeat shows only that m is alive. */
 bool failure_detector_hear(struct run *run, struct member *m, const struct msg_heartbeat *h);
 /* Records that `ended` more connections have ended. The nodes at their other ends are unknown. */
 void failure_detector_ended(struct members *members, uint32_t ended);

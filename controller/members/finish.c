@@ -34,8 +34,8 @@ void controller_finish(struct members *members, int status, const char *why)
 		/* agents keep their weights, and wait for a controller that can write its record */
 		return;
 	/* If all iterations of the run are done, controller_closed ends the supervisor after
-	 * everything is written. If this controller dies before that, the next controller ends the
-	 * supervisor. */
+	 * everything is written. If this controller dies before everything is written, the next
+	 * controller ends the supervisor. */
 	if (status != 0 || !run_is_done(members->run))
 		supervisor_end(members->run);
 	for (uint32_t i = 0; i < members->n; i++)

@@ -8,8 +8,8 @@
 #include "controller/run/journal.h"
 #include "controller/run/run.h"
 
-/* A hot GPU throttles for seconds, recovers and throttles again. The journal does not repeat the
- * warning if the GPU throttled less than this time ago. */
+/* A hot GPU throttles for seconds, recovers and throttles again. The journal repeats the warning
+ * only if the GPU has not throttled for this time. */
 enum { QUIET_US = 60000000 };
 
 static void check(const struct member *m, struct gpu_figures *g)

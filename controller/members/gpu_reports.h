@@ -12,7 +12,8 @@ struct run;
 enum { GPU_FAULTS = 3 }; /* number of bits in GPU_THROTTLING_FAULTS */
 
 struct member_gpu {
-	/* When the node last reported each reason for throttling that is a fault; 0: never. */
+	/* For each reason for throttling that is a fault: time of the node's newest report of
+	 * this reason; 0: never. */
 	int64_t throttled_us[GPU_FAULTS];
 };
 

@@ -4,11 +4,11 @@
  * missing for three reasons:
  *
  * - The network lost it and the agent sends it again, which takes some round trips. The allowed
- *   silence contains three of the agent's own round trips for this.
+ *   silence therefore contains three of the agent's own round trips.
  *
- * - The agent's machine or the controller's is overloaded. Heartbeats are then late, but none is
- *   missing. The allowed silence is at least twice the longest recent lateness. Otherwise healthy
- *   agents would be declared dead one after another.
+ * - The agent's machine or the controller's is overloaded. In that case heartbeats are late, but
+ *   none is missing. The allowed silence is at least twice the longest recent lateness. Otherwise
+ *   healthy agents would be declared dead one after another.
  *
  * - The agent is dead. If a machine fails, the controller finds this within half a second and four
  *   round trips.

@@ -135,7 +135,8 @@ static void record_change(struct run *run, struct member *m)
 		record_node(run, m);
 }
 
-/* Changes whether m drains. If the operator has marked m failed, this mark stays. */
+/* Sets whether m drains, and whether plans exclude m for this. If the operator has marked m
+ * failed, this mark stays. */
 static void set_drain(struct member *m, enum member_drain to)
 {
 	if (to == DRAIN_EXCLUDED || m->move.drain == DRAIN_EXCLUDED)

@@ -68,7 +68,7 @@ enum member_event {
 	/* The member returned to a resumed run with the last commit of its stage */
 	EVENT_HOLDS,
 	EVENT_RESTORE,   /* the controller sends the member MSG_RESTORE */
-	EVENT_ABANDON,   /* the restore is abandoned; an answer may still arrive */
+	EVENT_ABANDON,   /* the restore is abandoned; an answer may arrive later */
 	EVENT_JOIN_SUMS, /* the next MSG_REDUCE of the member's stage names the member */
 	EVENT_ADMIT,     /* the member gets the next MSG_START */
 	EVENT_REWIND,    /* the run goes back to a checkpoint */
@@ -86,7 +86,7 @@ enum member_event {
 };
 
 /* Changes m's state as the table says, and records the change for the store, the journal and the
- * consoles. why: the reason that is shown beside the state; NULL: the reason stays. If the table
+ * consoles. why: the reason that is shown with the state; NULL: the reason stays. If the table
  * does not list the event for m's state, nothing changes, an error is logged, and false is
  * returned. */
 bool member_apply(struct run *run, struct member *m, enum member_event event, const char *why);

@@ -32,8 +32,9 @@ struct reported_sum {
 /* Bytes that a node has received in total, as it reports (stall_detector.c). */
 struct received_bytes {
 	uint64_t bytes;
-	int64_t since_us; /* when the node's total reached `bytes` */
-	/* When the node last received MUCH_BYTES (stall_detector.c) in a short time; 0: never. */
+	int64_t since_us; /* time at which the node's total reached `bytes` */
+	/* Time at which the node last received MUCH_BYTES (stall_detector.c) in a short time; 0:
+	 * never. */
 	int64_t last_burst_us;
 };
 
@@ -51,7 +52,7 @@ struct member_peers {
 
 /* The newest MSG_ASSIGN to the node (assign.c), and the node's answer to it. */
 struct member_assignment {
-	/* The node is marked because the choice of stages found the run faster without this
+	/* The choice of stages has marked the node, because the run is faster without the
 	 * node. */
 	bool is_left_out;
 	uint64_t number; /* number of the newest MSG_ASSIGN to this node; 0: none was sent */
@@ -109,8 +110,10 @@ struct member_copy {
 	uint64_t last_commit_sent;
 	struct reported_sum sum;
 	enum copy_purpose purpose;
-	int64_t refused_us; /* when the node last reported that it cannot keep a copy; 0: never */
-	/* Number of reports that the node cannot keep a copy, since it last was a replica. */
+	/* time of the node's newest report that it cannot keep a copy; 0: never */
+	int64_t refused_us;
+	/* Number of reports that the node cannot keep a copy. The count restarts at 0 when a
+	 * process joins as the node, and when the node becomes a replica. */
 	uint32_t n_refused;
 };
 
@@ -127,8 +130,8 @@ struct member_move {
 	int home;          /* the node's stage in the run's first plan; -1: none */
 	/* the node keeps a copy of its home stage in order to return to that stage */
 	bool is_returning;
-	/* Between two iterations, the node was ordered to load its copy. The next iteration waits a
-	 * moment for this. */
+	/* Between two iterations, the node was ordered to load its copy. The next iteration waits
+	 * a moment for the loading. */
 	bool is_loading;
 };
 
@@ -141,7 +144,7 @@ struct member_weights {
 	uint64_t hash;
 	bool hash_agrees;
 	/* The node's weights differed from the weights of its stage, and the node has not fetched
-	 * the right weights yet. */
+	 * the correct weights yet. */
 	bool differ;
 	/* The last iteration after which the weights differed from those of the stage; 0: none */
 	uint64_t differed_in;
@@ -154,8 +157,9 @@ struct member_checkpoint {
 	uint64_t saving;
 	uint8_t saving_stage;
 	uint64_t failed; /* the checkpoint that the node could not read; 0: none */
-	/* When the node reported that it could not read the checkpoint, or when it joined. Until
-	 * its next heartbeat, the controller does not know which weights the node holds. */
+	/* Time at which the node reported that it could not read the checkpoint, or at which it
+	 * joined. Until its next heartbeat, the controller does not know which weights the node
+	 * holds. */
 	int64_t unready_us;
 	/* The last iteration in which the node did not answer an order to restore; 0: none */
 	uint64_t silent_in;
@@ -180,8 +184,8 @@ struct member_compute {
 	 * not reported */
 	struct device_time spent;
 	uint64_t spent_in; /* number of the iteration in which `spent` was measured */
-	/* When the commit before the newest commit was made. The node has to report its device's
-	 * times since then; 0: the node has reported them. */
+	/* Time of the commit before the newest commit. The node has to report its device's times
+	 * from this time on; 0: the node has reported them. */
 	int64_t spent_from_us;
 };
 
@@ -198,18 +202,19 @@ struct member_sum {
 /* Times of the node's last messages, and how long it may be silent (failure_detector.c,
  * heartbeat_timeout.h). */
 struct member_heard {
-	int64_t message_us; /* when the node sent its newest message */
-	/* when the controller last received any message or acknowledgement from the node */
+	int64_t message_us; /* time at which the node sent its newest message */
+	/* time at which the controller last received any message or acknowledgement from the
+	 * node */
 	int64_t any_us;
 	/* Largest recent lateness of the node's heartbeats, by the node's own clock */
 	int64_t late_us;
 	int64_t gap_us;      /* the longest recent gap between two messages of the node */
-	int64_t allowed_us;  /* the silence that the node was last allowed */
+	int64_t allowed_us;  /* newest limit of the node's silence */
 	/* how late the node's heartbeats may be, in addition to the transfer time */
 	int64_t patience_us;
 	struct timeout_rounds rounds;
-	/* Number of old connections of the node, from before it was removed for silence, that may
-	 * still end */
+	/* Number of connections that the node had when it was removed for silence, and that have
+	 * not ended yet */
 	uint32_t lingering_connections;
 	/* The iteration in which the node, although it counted as dead, sent a report. */
 	uint64_t reported_while_dead_in;
@@ -222,7 +227,7 @@ struct member_stuck {
 	uint32_t n;
 	/* The node was removed because its links were cut, and returns once they work */
 	bool is_cut_off;
-	int64_t seen_us; /* when this node last reported a cut link */
+	int64_t seen_us; /* time of this node's newest report of a cut link */
 };
 
 struct member_clock {
@@ -252,7 +257,7 @@ struct member_links {
 /* Times of this iteration's tasks in real seconds (drift.c). */
 struct member_tasks {
 	int64_t started_us;
-	uint32_t late_us; /* by how much the host delayed the task that runs */
+	uint32_t late_us; /* microseconds for which the host has delayed the running task */
 	double took_s, planned_s;
 	uint32_t n, strikes;
 };
@@ -260,7 +265,8 @@ struct member_tasks {
 /* A second process with the node's key, which wants to be this node (rivals.c). */
 struct member_rival {
 	post_peer_id peer; /* the connection to the second process; 0: there is none */
-	/* When the second process sent HELLO, and when the node's first process was last pinged */
+	/* Time of the second process's HELLO, and time of the newest ping to the node's first
+	 * process */
 	int64_t since_us, ping_us;
 	struct msg_hello hello;
 };
@@ -282,8 +288,8 @@ struct member_quota {
 /* State of this node as consoles show it (consoles.c). */
 struct member_shown {
 	bool is_stale;   /* consoles do not have the node's newest state */
-	/* When the node was last sent to consoles, at most twice a second; 0 after a change of
-	 * state, which is sent at once */
+	/* Time at which the node was last sent to consoles, at most twice a second. 0: the node's
+	 * state has changed and is sent at once */
 	int64_t sent_us;
 };
 
@@ -295,7 +301,7 @@ struct member {
 	/* Connection to the node's process; 0: no process has connected, or it has left */
 	post_peer_id peer;
 	struct keys_public key;
-	char name[KEYS_NAME_SIZE]; /* name under which the key was admitted; "": none has joined */
+	char name[KEYS_NAME_SIZE]; /* name of the admitted key; "": no process has joined */
 	struct msg_hello hello;
 	struct msg_heartbeat beat; /* the newest heartbeat of the node */
 
@@ -303,8 +309,8 @@ struct member {
 	/* A death or suspension of the node was injected, and the failure detector has not found it
 	 * yet */
 	bool fault_pending;
-	/* This controller resumed the run, and waits for the node because it took part in the last
-	 * commit. */
+	/* This controller resumed the run, and waits for the node because the node took part in
+	 * the last commit. */
 	bool is_awaited;
 
 	struct member_peers peers;

@@ -20,7 +20,8 @@ struct measuring;    /* network/measuring.c defines it */
 struct membership {
 	int64_t next_look_us, next_ping_us;
 	struct rate_limit refusals; /* limits journal lines about refused agents */
-	/* Before the run begins: when the journal may again report how many agents have joined */
+	/* Before the run begins: earliest time at which the journal may report again how many
+	 * agents have joined */
 	int64_t joined_next_us;
 	/* 1 + the number of joined agents that the journal last reported; 0: none was reported */
 	int64_t joined_noted;
@@ -31,7 +32,7 @@ struct failed_links {
 	struct link_failure *of; /* array of n: every link that was cut at any time */
 	uint32_t n;
 	size_t room;
-	/* When the journal last reported that neither end of a cut link can be spared. */
+	/* Time of the journal's newest report that neither end of a cut link can be spared. */
 	int64_t noted_us;
 };
 
@@ -50,7 +51,7 @@ struct members {
 	uint32_t n;           /* number of nodes in the cluster */
 	uint64_t assignments; /* number of the newest MSG_ASSIGN */
 	uint64_t arrivals;    /* number of changes to nodes' addresses or keys (peers.c) */
-	int64_t moved_us;     /* when the wait for nodes that load a copy began */
+	int64_t moved_us;     /* start of the wait for nodes that load a copy */
 	enum gather_step gathering;
 	struct link_table *links;    /* measured links; NULL: the network is emulated */
 	/* The record lacks links or slots of nodes that joined after the first plan */

@@ -9,8 +9,8 @@ struct member;
 
 /* Sends every node the changes that it has not received yet, including withdrawn keys. */
 void members_tell_peers(struct members *members);
-/* Withdraws the node's key. The other agents then admit no process as this node, until a process
- * sends HELLO for it. */
+/* Withdraws the node's key. After this, the other agents admit no process as this node, until a
+ * process sends HELLO for it. */
 void member_disown(struct members *members, struct member *m);
 /* Withdraws the node's key while the node is excluded, and publishes the key again afterwards. */
 void member_shun(struct members *members, struct member *m, bool is_excluded);

@@ -16,7 +16,7 @@ int resume_load(struct members *members, struct tensor_formats *formats, struct 
 /* Saves the state for a restarted controller. A failure is also logged. */
 int resume_save(struct members *members);
 /* Returns true while a new run has not assigned its stages. Until then nothing may be saved,
- * because a later controller would take the run for a run that has begun. */
+ * because a later controller would assume that the run has begun. */
 bool resume_is_early(const struct members *members);
 /* Saves a change by the operator. While the stages are not assigned (resume_is_early), saves
  * nothing: first_assignments (joining/startup.c) will save the change together with the

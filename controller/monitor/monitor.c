@@ -33,7 +33,7 @@ enum {
 struct monitor {
 	const struct operators *operators; /* the run whose state is copied */
 	struct server *server;             /* NULL: the run has no --metrics */
-	int64_t copy_us;                   /* when the state is copied next */
+	int64_t copy_us;                   /* time of the next copy of the state */
 	bool is_copied;                    /* a view is filled, but not published yet */
 	struct alerts *alerts; /* NULL: the run has neither --on-alert nor --alert-url */
 };

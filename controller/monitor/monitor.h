@@ -8,8 +8,8 @@
 struct operators;
 struct monitor; /* opaque */
 
-/* Starts the server and the alerts for which the run's options ask. *out stays unchanged if the
- * options ask for neither. Otherwise *out is set even if the start fails, and monitor_stop frees
+/* Starts the server and the alerts that the run's options request. *out stays unchanged if the
+ * options request neither. Otherwise *out is set even if the start fails, and monitor_stop frees
  * *out. ops must outlive *out. */
 int monitor_start(struct monitor **out, const struct operators *ops, struct error *err);
 /* Copies the state for the server once a second, and reports calls that failed. Never waits. */

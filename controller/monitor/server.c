@@ -1,13 +1,13 @@
 /* server.c - the pages, the limits of their clients, and the thread's callbacks.
  *
- * Two views take turns: the loop fills one view while the thread reads the other. A lock guards the
- * exchange of the views, the pages made of the published view, and the list of connections. The
- * thread holds the lock while it makes a page (10 ms for 1,000 nodes). The loop never waits for the
- * lock.
+ * Two views take turns: the loop fills one view while the thread reads the other view. A lock
+ * guards the exchange of the views, the pages made of the published view, and the list of
+ * connections. The thread holds the lock while it makes a page (10 ms for 1,000 nodes). The loop
+ * never waits for the lock.
  *
- * A connection carries one request and lives for at most 15 s. libmicrohttpd itself only limits the
- * time in which no byte arrives, so a client that sends a byte from time to time could hold its
- * connection for hours. */
+ * A connection carries one request and lives for at most 15 s. libmicrohttpd itself limits only
+ * the time in which no byte arrives, so a client that sends a byte from time to time could hold
+ * its connection for hours. */
 #include "controller/monitor/server.h"
 
 #include <errno.h>
@@ -44,14 +44,14 @@ enum {
 enum page { PAGE_METRICS, PAGE_OPEN_METRICS, PAGE_STATUS, PAGES };
 
 struct connection {
-	int fd; /* descriptor of the connection; -1: free entry */
+	int fd; /* descriptor of the connection; -1: unused entry */
 	int64_t since_us;
 };
 
 struct server {
 	struct MHD_Daemon *daemon;
 	char address[SERVER_ADDRESS];
-	atomic_llong turned_us; /* when the loop's last turn was */
+	atomic_llong turned_us; /* time of the loop's newest turn */
 
 	struct view views[2];
 	pthread_mutex_t lock; /* guards all fields below */

@@ -35,8 +35,8 @@ const char *server_address(const struct server *s);
 /* Returns the view that the loop fills for the next server_publish. The thread does not read this
  * view before then. */
 struct view *server_next_view(struct server *s);
-/* Publishes the filled view. The loop then fills the other view. Returns false if the thread is
- * making a page at this moment; the caller then tries again in its next turn. */
+/* Publishes the filled view. After this, the loop fills the other view. Returns false if the
+ * thread is making a page at this moment; the caller then tries again in its next turn. */
 bool server_publish(struct server *s);
 /* Called in each turn of the loop, so that /healthz can report that the loop runs. Closes
  * connections that are older than 15 s. Never waits. */

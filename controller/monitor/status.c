@@ -158,8 +158,8 @@ static void count_goodput(struct recalled *r)
 
 /* ---- a run's folder ---- */
 
-/* Completes the view of a replay that has reached the end of the record. Ages are counted up to the
- * present, because the run may still be going on. The progress of the iteration under way is
+/* Completes the view of a replay that has reached the end of the record. Ages are counted up to
+ * the present, because the run may not have ended. The progress of the iteration under way is
  * unknown, because the record does not have it. */
 static void finish_view(struct recalled *r)
 {

@@ -87,8 +87,8 @@ static void judge_phase(struct verdict *d, const struct view *v)
 			    "the run waits: its record cannot be written (a full disk, or a lock)");
 }
 
-/* Reports a run that computes but has not committed for long. This is the only sign of a full
- * disk in the record. */
+/* Reports a run that computes but has not committed for a long time. This is the only sign of a
+ * full disk in the record. */
 static void judge_progress(struct verdict *d, const struct view *v)
 {
 	double age_s = (double)(v->wall_us - v->last.wall_us) * 1e-6;

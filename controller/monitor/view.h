@@ -50,7 +50,7 @@ enum view_health { VIEW_HEALTHY, VIEW_DEGRADED, VIEW_STOPPED };
 
 /* Judges the run. Calls `say`, which may be NULL, with each reason as a text. Healthy: the run
  * trains with all of its nodes, and no person or fault interferes. Stopped: the run has ended, or
- * no controller runs. Degraded: all else. */
+ * no controller runs. Degraded: neither healthy nor stopped. */
 enum view_health view_health(const struct view *v, void (*say)(void *context, const char *reason),
 			     void *context);
 const char *view_health_name(enum view_health health);

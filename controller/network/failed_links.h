@@ -20,7 +20,7 @@ struct link_failure {
 	uint32_t times;    /* number of cuts since the link last worked for ten minutes */
 	/* Version of the routes in which no unfinished microbatch needs the link; 0: none */
 	uint64_t unneeded_in;
-	/* When `active` last changed, and when the newest report arrived */
+	/* Time of the newest change of `active`, and time of the newest report */
 	int64_t since_us, seen_us;
 	/* Figures of the first report: how long nothing had moved on the link, and the time within
 	 * which the agent had expected movement */

@@ -31,8 +31,8 @@ void formats_set_bytes(struct link_table *t, const struct training *training,
 								    training->stage_parameters[s]));
 }
 
-/* Returns by how many seconds a transfer with the bytes in `is` takes longer than a transfer with
- * the bytes in `was`. */
+/* Returns how many seconds longer a transfer takes with the bytes in `is` than with the bytes in
+ * `was`. */
 static double longer_s(const struct link_table *was, const struct link_table *is, uint32_t from,
 		       uint32_t to)
 {

@@ -6,10 +6,10 @@
  * Both directions of a pair are measured at once.
  *
  * Measuring a pair's bandwidth takes some round trips, so pairs with similar latencies share a
- * round. Each round takes the most distant of the remaining pairs whose nodes are free, and ends
- * when all of its nodes have answered. If all rounds together would take longer than ROUNDS_US,
- * each round is shortened. If they cannot be shortened enough, evenly spaced rounds are omitted,
- * and the links of these rounds are estimated (link_table.h).
+ * round. Each round takes the most distant of the remaining pairs whose nodes have no partner in
+ * this round yet, and ends when all of its nodes have answered. If all rounds together would take
+ * longer than ROUNDS_US, each round is shortened. If they cannot be shortened enough, evenly
+ * spaced rounds are omitted, and the links of these rounds are estimated (link_table.h).
  *
  * The links of a node that joins later are measured one after another during the training. */
 #include "controller/network/measuring.h"
@@ -64,8 +64,8 @@ struct measuring {
 	uint64_t order;            /* number of the newest MSG_MEASURE */
 	int64_t began_us, until_us;
 	int64_t logged_us;
-	int64_t rounds_us;         /* when the first round began */
-	int64_t round_us;          /* when the current round began */
+	int64_t rounds_us;         /* start of the first round */
+	int64_t round_us;          /* start of the current round */
 	uint32_t n_reported;       /* number of nodes that have reported their latencies */
 	bool has_latencies[MSG_NODES];
 	/* Partner of each node in this round. MSG_NOBODY: the node has answered, or has no
@@ -158,8 +158,8 @@ static uint32_t list_pairs(const struct members *members, struct meeting **out)
 	return n;
 }
 
-/* Divides the pairs into rounds: each round takes, in order, all remaining pairs whose nodes are
- * free. */
+/* Divides the pairs into rounds. Each round goes through the remaining pairs in order, and takes
+ * every pair whose nodes have no partner in this round yet. */
 static void deal_rounds(struct measuring *w, struct meeting *left, uint32_t n)
 {
 	bool busy[MSG_NODES];

@@ -22,16 +22,16 @@ const char *phase_in_words(enum run_phase phase);
 void describe_iteration(char *out, size_t room, enum run_phase phase, uint64_t iteration,
 			uint32_t done, uint32_t total);
 
-/* Fills MSG_SEE_NODE. w: the node's state; a replay has only the recorded part of it. n: the times
- * that the planner assumes for the node. work: amount of work of the node's stage (cluster_work).
- * lost_s: as in msg_see_node. */
+/* Fills MSG_SEE_NODE. w: the node's state; a replay has only the recorded part of this state. n:
+ * the times that the planner assumes for the node. work: amount of work of the node's stage
+ * (cluster_work). lost_s: as in msg_see_node. */
 void node_message(struct msg *out, const struct member *w, const struct cluster_node *n,
 		  double work, uint32_t layers, double lost_s);
 
 /* Turns a COMMAND_COMPARE into a request to the planner. Fills q's algorithm, path length, budget
- * and kind (PLANNER_COMPARE), marks the command's node in excluded (n_nodes), and names the
- * candidate. On entry q->from is the plan in force, and `excluded` marks the nodes that this plan
- * does not use.
+ * and kind (PLANNER_COMPARE), marks the command's node in `excluded`, an array of n_nodes, and
+ * names the candidate. On entry q->from is the plan in force, and `excluded` marks the nodes that
+ * this plan does not use.
  *
  * The command's text is the name of an algorithm, or "branch" for the best algorithm. A list of
  * nodes after "branch" replaces `excluded`, as in "branch 3,7"; "branch -" excludes no node. "wire

@@ -57,7 +57,8 @@ static bool moves(const struct run *run, const struct recut_record *r, const str
 				   model_layer_count(&r->model, (uint32_t)to));
 }
 
-/* Sets the bytes that nodes send to the controller, and those that they read from it. */
+/* Sets the numbers of bytes that nodes send to the controller, and that nodes read from the
+ * controller. */
 static int count_bytes(const struct members *members, const struct recut_record *r, double *sent,
 		       double *read, struct error *err)
 {

@@ -22,7 +22,8 @@ struct cut_preview {
 	post_peer_id console; /* the console that gets the answer */
 	uint64_t command;
 	char text[CUT_PREVIEW_TEXT]; /* the parts of the answer that need no simulation */
-	/* The newest request that arrived during the comparison, and waits for its end */
+	/* true: a request that arrived during the comparison waits until the comparison has
+	 * ended. next_console and next describe the newest such request. */
 	bool has_next;
 	post_peer_id next_console;
 	struct msg_command next;

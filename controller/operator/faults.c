@@ -82,7 +82,8 @@ static bool survives_without(const struct members *members, const struct member 
 	return false;
 }
 
-/* Refuses a fault that would lose the last copy of a stage, unless the operator forces it. */
+/* Refuses a fault that would lose the last copy of a stage, unless the operator forces the
+ * fault. */
 void act_inject(struct operators *ops, const char *who, const struct msg_command *m,
 		struct outcome *o)
 {

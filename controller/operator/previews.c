@@ -74,7 +74,7 @@ static void answer_now(struct run *run, struct console *to, const struct msg_com
 	console_send(run, to, &out);
 }
 
-/* Fills in a request for the run as it is now. excluded: (MSG_NODES), borrowed by q. */
+/* Fills in a request for the run as it is now. excluded: array of MSG_NODES, borrowed by q. */
 static void fill_request(const struct members *members, struct planner_request *q, bool *excluded)
 {
 	replan_request(members, q, excluded);

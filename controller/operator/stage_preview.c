@@ -23,8 +23,9 @@
 #include "controller/run/outcome.h"
 
 enum { FOR_GOOD_US = 60000000, LIST = 160 };
-/* budget_s: seconds that a choice of stages may take. Unasked, the controller proposes other
- * stages only if an iteration takes more than `worth` times as long with the present stages. */
+/* budget_s: seconds that a choice of stages may take. If no operator has asked, the controller
+ * proposes other stages only if an iteration takes more than `worth` times as long with the
+ * present stages. */
 static const double budget_s = 8, worth = 1.1;
 static const uint64_t hash_basis = 0xcbf29ce484222325u, hash_prime = 0x100000001b3u;
 

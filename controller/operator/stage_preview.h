@@ -21,7 +21,7 @@ struct stage_preview {
 	bool is_asked;
 	/* Hash of the set of nodes that can have a stage; 0: not computed yet */
 	uint64_t nodes;
-	int64_t changed_us; /* when the set of nodes last changed */
+	int64_t changed_us; /* time of the newest change of the set of nodes */
 	bool is_considered; /* a choice was already made for this set of nodes */
 	/* The stages that the controller proposed last, in a line of the journal. NULL: it has
 	 * proposed none, or its last choice was the present stages. */
@@ -34,8 +34,9 @@ struct stage_preview {
 /* Carries out the command `stages`: starts a choice of stages for the connected nodes. */
 void act_stages(struct operators *ops, const char *who, const struct msg_command *m,
 		struct outcome *o);
-/* Makes the order of the command `cut` for these layers; "": the stages proposed last. Returns
- * false, with the reason in *o, if the layers are invalid or no stages were proposed. */
+/* Makes the order of the command `cut` for these layers. If the text is empty, the order is for
+ * the stages that were proposed last. Returns false, with the reason in *o, if the layers are
+ * invalid or no stages were proposed. */
 bool cut_order_read(const struct stage_preview *p, const struct members *members,
 		    const char *layers, struct recut_order *order, struct outcome *o);
 /* Carries out the command `cut`: after its next commit, the run gets the stages with the given

@@ -162,8 +162,8 @@ static bool is_for(const struct foreseen *f, const struct foreseen *wanted)
 }
 
 /* Returns the fastest stored plan that has the request's skip ratio and excludes exactly the
- * request's nodes, or NULL. The plan's nodes may have changed stages since then. Borrowed until
- * the next contingency_turn. */
+ * request's nodes, or NULL. The plan's nodes may have changed stages since the plan was made.
+ * Borrowed until the next contingency_turn. */
 static const struct plan *find_foreseen(const struct planning *planning,
 					const struct planner_request *q)
 {
@@ -203,7 +203,7 @@ const struct plan *replan_from(const struct planning *planning, const struct pla
 }
 
 /* Stores a copy of the plan in force, once per plan. The copy replaces a stored plan for the same
- * nodes and path length, or else the oldest one. */
+ * nodes and path length, or else the oldest stored plan. */
 static void keep_current(struct planning *planning)
 {
 	struct contingency *a = planning->contingency;
@@ -339,8 +339,8 @@ void contingency_turn(struct planning *planning)
 	if (a->request &&
 	    (!what_if(planning->members, a->last, &today) || !is_alike(&today, &a->asked) ||
 	     !formats_equal(&today.formats, &a->asked.formats)))
-		/* the answer to the last request is useless now; the next request cancels the
-		 * last one */
+		/* the answer to the request under way is useless now; the next request cancels
+		 * it */
 		a->request = 0;
 	if (!a->request && planning->run->plan && planning->run->phase != PHASE_GATHERING &&
 	    planning->run->phase != PHASE_STALLED)

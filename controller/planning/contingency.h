@@ -19,7 +19,7 @@ void contingency_stop(struct planning *planning);
 void contingency_turn(struct planning *planning);
 /* Returns the planned seconds of an iteration if this replica were lost now. < 0: no plan exists
  * without the replica. 0: unknown. The time is also unknown if the plan in force is not usable,
- * because there is no time to compare it with. */
+ * because there is no time of the present plan to compare with. */
 double contingency_lost_s(const struct planning *planning, const struct member *m);
 
 #endif

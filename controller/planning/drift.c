@@ -121,9 +121,9 @@ static const double fading_share = 0.05;
 /* ---- all links of a node ---- */
 
 enum {
-	/* Least number of measured links for which a common factor is computed, because one link
-	 * has nothing in common with another. Chosen: with 4, no factor is found for nodes with two
-	 * or three links in use. */
+	/* Least number of measured links for which a common factor is computed, because a single
+	 * link has no factor in common with other links. Chosen: with 4, no factor is found for
+	 * nodes with two or three links in use. */
 	LINKS = 2,
 	/* If at least this many links are measured, one report is enough to correct all links.
 	 * Chosen: with 2, two links that vary by 50% cause 31 wrong corrections in 1,000 reports
@@ -149,7 +149,7 @@ enum {
 	SOON_TASKS = 2,
 	/* If a node reports that a task took more than this many microseconds longer than its
 	 * iteration, the controller shortens the reported time. The clocks of the node and of the
-	 * controller differ by less. */
+	 * controller differ by less than this. */
 	CLOCK_MARGIN_US = 1000000
 };
 /* Share of the live nodes that must have ended tasks before any node is judged during an iteration.
@@ -194,9 +194,10 @@ enum {
 	 * the share of the time. */
 	BETTER_EVERY_US = 15000000,
 	/* During this number of iterations after a plan took effect, small corrections cannot
-	 * request another plan. The first corrections only show that the plan's links and tasks,
-	 * once measured, differ from the estimates. Without this limit, and for two other
-	 * reasons, a steady network caused three or four new plans in ten iterations. */
+	 * request another plan. The first corrections show no change of the network. They arise
+	 * because the plan's links and tasks are measured for the first time, and differ from the
+	 * estimates. Without this limit, and for two other reasons, a steady network caused three
+	 * or four new plans in ten iterations. */
 	SETTLING = 10,
 	/* Limits on the corrections that a node may cause: CORRECTIONS and two for each link in one
 	 * burst, then CORRECTIONS_A_MINUTE and one for each link in a minute. An honest node in a
@@ -267,8 +268,8 @@ static bool is_overloaded(const struct machine_pace *w)
 		w->link_ratio > noticed_ratio);
 }
 
-/* Returns true if all agents on m's machine are slow together. Their measurements then say nothing
- * about a single agent or about the network. */
+/* Returns true if all agents on m's machine are slow together. In that case their measurements
+ * say nothing about a single agent or about the network. */
 static bool machine_is_overloaded(const struct members *members, const struct member *m)
 {
 	struct machine_pace w = measure_pace(members, m, 1);

@@ -15,14 +15,14 @@ struct observed_link;
 struct drift {
 	/* Times of tasks, or of links, were corrected since the plan's time was last predicted */
 	bool compute_corrected, links_corrected;
-	/* When a better plan was last requested because of small corrections */
+	/* Time of the newest request for a better plan that small corrections have caused */
 	int64_t bettered_us;
 	uint64_t asked_in;   /* the iteration during which a plan was last requested */
 	uint32_t asked;      /* number of plans requested during that iteration */
 };
 
-/* Corrects all links of m together if they have become slow together. drift_link then corrects each
- * of them. */
+/* Corrects all links of m together if they have become slow together. drift_link then corrects
+ * each link by itself. */
 void drift_links(struct planning *planning, struct member *m, const struct msg_links *l);
 /* Compares the measured delay of one link with the delay that plans assume. Corrects the delay
  * that plans assume if the two differ. */
@@ -32,8 +32,8 @@ void drift_link(struct planning *planning, struct observed_link *s);
  * can have started earlier. */
 void drift_task(struct planning *planning, struct member *m, const struct msg_task_event *e,
 		int64_t began_us);
-/* Judges all nodes between two iterations, and requests another plan if the corrections require
- * this. */
+/* Judges all nodes between two iterations. Requests another plan if the corrections require
+ * one. */
 void drift_turn(struct planning *planning);
 /* Estimates, before the first iteration, how much agents that share a machine's cores or a GPU slow
  * one another down. The estimate follows from the tasks that overlap in the plan. */

@@ -17,7 +17,7 @@
 #include "model/shape.h"
 #include "schedule/search/phase_plans.h"
 
-/* Seconds of each search. A comparison has about 25 of them. */
+/* Seconds of each search. A comparison makes about 25 searches. */
 static const double budget_s = 0.2;
 
 struct hours_comparison {

@@ -22,7 +22,7 @@
 #include "controller/run/journal.h"
 
 static const char setting[] = "phase_stages";
-/* Most seconds of each search. A request for allocations needs some tens of searches */
+/* Time limit of each search, in seconds. A request for allocations needs some tens of searches */
 static const double most_budget_s = 0.2;
 /* number of iterations that is assumed for a last phase without an end */
 enum { ENDLESS = 100000 };

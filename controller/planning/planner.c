@@ -98,7 +98,7 @@ static int64_t monotonic(void *arg)
 	return clock_monotonic_us();
 }
 
-/* Waits until the condition `change` is signalled, or until the time us. The caller holds the
+/* Waits until the condition `change` is signalled, or until the time `us`. The caller holds the
  * lock. */
 static void wait_until(struct planner *p, int64_t us)
 {
@@ -107,8 +107,8 @@ static void wait_until(struct planner *p, int64_t us)
 	pthread_cond_timedwait(&p->work, &p->lock, &t);
 }
 
-/* Pauses if the thread waited too long for a processor: since the last check, more than a quarter
- * of its processor time. used_us: the thread's processor time so far. */
+/* Pauses if the thread waited too long for a processor: for more than a quarter of the processor
+ * time that it used since the last check. used_us: the thread's processor time so far. */
 static void yield_processor(struct planner *p, int64_t used_us)
 {
 	int64_t burst_us = used_us - p->burst_us, now_us = clock_monotonic_us();
@@ -515,7 +515,7 @@ static struct planner_job *job_new(const struct cluster *c, const struct planner
 }
 
 /* Drops the waiting requests of a kind, and cancels the running request if it is of that kind.
- * Called because a newer request replaces them. */
+ * Called because a newer request replaces these requests. */
 static void drop_older(struct planner *p, enum planner_kind kind)
 {
 	for (struct planner_job **at = &p->waiting; *at;) {
@@ -565,8 +565,8 @@ struct planned *planner_take(struct planner *p)
 	uint64_t n;
 
 	if (pthread_mutex_trylock(&p->lock) != 0)
-		/* the thread has a low priority and may hold the lock for long, so this function
-		 * does not wait */
+		/* the thread has a low priority and may hold the lock for a long time, so this
+		 * function does not wait */
 		return NULL;
 	j = p->answered;
 	if (j) {
@@ -574,7 +574,7 @@ struct planned *planner_take(struct planner *p)
 		a = j->answer;
 		j->answer = NULL;
 	} else if (read(p->event, &n, sizeof(n)) < 0) {
-		/* EAGAIN: another call has already reset the event */
+		/* the read fails with EAGAIN if another call has already reset the event */
 	}
 	pthread_mutex_unlock(&p->lock);
 	job_free(j);

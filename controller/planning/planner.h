@@ -1,9 +1,9 @@
 /* planner.h - searches for plans on a worker thread, so that the controller's loop never waits.
  *
- * Requests for the run are served first, all others in order. planner_fd becomes readable when
- * there are answers. A newer request replaces older requests of its kind: the planner drops waiting
- * ones and cancels the search for a running one. PLANNER_COMPARE is the exception: every comparison
- * gets its answer.
+ * Requests for the run are served first. All other requests are served in the order in which they
+ * were made. planner_fd becomes readable when there are answers. A newer request replaces older
+ * requests of its kind: the planner drops those that wait, and cancels the search if it works on
+ * one of them. PLANNER_COMPARE is the exception: every comparison gets its answer.
  *
  * Baseline algorithms (all but PLAN_BEST) are planned as published: nodes run their tasks first
  * come, first served. */
@@ -107,7 +107,7 @@ int planner_fd(const struct planner *p);
 
 /* Queues a request, with a copy of the cluster. Returns the request's number (> 0). */
 uint64_t planner_ask(struct planner *p, const struct cluster *c, const struct planner_request *q);
-/* Returns the next answer, for the caller to free. NULL: no answer is ready, or the thread holds
+/* Returns the next answer, which the caller frees. NULL: no answer is ready, or the thread holds
  * the lock at the moment. In the second case planner_fd stays readable, so the caller tries
  * again. */
 struct planned *planner_take(struct planner *p);

@@ -26,7 +26,7 @@ struct planning {
 	/* Number of the request for a plan without the node that died last; 0: this request is
 	 * answered */
 	uint64_t recovery_plan;
-	int64_t replanned_us; /* when a change last led to a request */
+	int64_t replanned_us; /* time of the newest request that a change caused */
 	/* After the first answer, the planner will be asked for a better plan */
 	bool refine_wanted;
 	/* The newest request only asks for a better plan, so the plan in force can be kept */

@@ -6,10 +6,10 @@
  *
  * A message to or from the controller takes half of the node's round trip. START reaches the data
  * nodes at different times, which the simulation gets as release_s of the microbatches. Each node
- * begins its sum after its own last task, because the controller orders the sums together with
- * the start (sums.h). A sum is two exchanges. In each exchange, every one of the r replicas sends
- * slices of 1 / r of the stage's gradient. The slices are in the format of sums, and travel at
- * LINK_TABLE_SUM_PART of the link's bandwidth. */
+ * begins its sum after its own last task, because the controller sends the order to sum together
+ * with START (sums.h). A sum is two exchanges. In each exchange, every one of the r replicas
+ * sends slices of 1 / r of the stage's gradient. The slices are in the format of sums, and travel
+ * at LINK_TABLE_SUM_PART of the link's bandwidth. */
 #include "controller/planning/predict.h"
 
 #include <math.h>
@@ -27,8 +27,8 @@ static double one_way_delay_s(const struct members *members, int node)
 	return (double)timeout_round_trip(&members->list[node].heard.rounds) * 0.5e-6;
 }
 
-/* Returns when the REDUCED of the stage's last replica arrives. counted_s[node]: when the node has
- * added its last gradient. */
+/* Returns the time at which the REDUCED of the stage's last replica arrives. counted_s[node]: the
+ * time at which the node has added its last gradient. */
 static double stage_summed_s(const struct members *members, const struct plan *p, int stage,
 			     enum tensor_format sum_wire, const double *counted_s)
 {
@@ -56,7 +56,8 @@ static double stage_summed_s(const struct members *members, const struct plan *p
 	return last;
 }
 
-/* Returns when each node ends its last task, or receives START if it has no task. */
+/* For each node, returns the time at which its last task ends or, if the node has no task, the
+ * time at which START arrives. */
 static double *find_last_tasks(const struct members *members, const struct plan *p,
 			       const struct simulation *s)
 {

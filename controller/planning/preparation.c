@@ -7,9 +7,9 @@
  * As far as MSG_CONNECT_MOST permits, other replicas of the next nodes' stages follow, which may
  * replace the next nodes.
  *
- * Agents answer when a message has reached all nodes of the first two kinds. The pending plan waits
- * for these answers, but at most PATIENCE_US. If a link still does not open, the iteration finds
- * this, as for any failed link.
+ * Agents answer when a message has reached all nodes of the first two kinds. The pending plan
+ * waits for these answers, but at most PATIENCE_US. If a link does not open within this time, the
+ * iteration handles it like any failed link.
  *
  * Nothing is prepared if links are emulated, because their times belong to a model. */
 #include "controller/planning/preparation.h"

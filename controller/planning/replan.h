@@ -36,7 +36,8 @@ bool replan_awaited(const struct planning *planning);
 /* Requests a better plan, with more time. The search starts from `from`. The run does not wait for
  * the answer. */
 void replan_refine(struct planning *planning, const struct plan *from);
-/* Requests a plan of the plain pipeline, so that consoles can show its time beside the run's. */
+/* Requests a plan of the plain pipeline, so that consoles can compare its iteration time with the
+ * run's own. */
 void replan_baseline(struct planning *planning);
 
 #endif

@@ -12,8 +12,8 @@
 #include "controller/planning/planner.h"
 #include "controller/run/record.h"
 
-/* If a stage's factor in cluster.work is below this number, its times are too short to show its
- * node's speed */
+/* If a stage's factor in cluster.work is below this number, the stage's tasks are too short to
+ * show the speed of a node */
 static const double least_work = 0.1;
 
 bool planned_uses(const struct planned *p, uint16_t node)

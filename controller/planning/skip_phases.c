@@ -1,9 +1,9 @@
 /* skip_phases.c - follows the run's skip schedule.
  *
- * A phase changes the number of skipped stages at a known iteration, as the operator's command does
- * at any time. The controller requests the plan during the iteration before the phase. The search
- * starts from a plan made ahead in idle time, so no iteration has to wait for the plan. An
- * operator's change of the skip ratio holds until the next phase begins.
+ * A phase changes the number of skipped stages at a known iteration. An operator's command can
+ * change this number at any time. The controller requests a phase's plan during the iteration
+ * before the phase. The search starts from a plan made ahead in idle time, so no iteration has to
+ * wait for the plan. An operator's change of the skip ratio holds until the next phase begins.
  *
  * Some stages start from copies of trained stages (weights/stacking.c). If the copies are not
  * ready, the phase that first visits such stages begins later. */

@@ -106,8 +106,8 @@ static double best_s(const struct stage_choice *c)
 	return c->result == 0 ? c->choice.list[c->ranks[0]].seconds : INFINITY;
 }
 
-/* Replaces the choice by one with larger microbatches, if the question allows them and they are
- * clearly faster. Both choices together take at most the budget. */
+/* Replaces the choice by a choice with larger microbatches, if the question allows larger
+ * microbatches and they are clearly faster. Both choices together take at most the budget. */
 static void try_larger(struct stage_choice *c)
 {
 	const struct candidate_frame *f = &c->question->frame;

@@ -53,7 +53,7 @@ static bool all_in_bf16(const struct members *members)
 }
 
 /* Returns true if the choice may give the member a stage. Members that an earlier choice has left
- * out may get one again. */
+ * out may get a stage again. */
 static bool may_take_part(const struct members *members, const struct member *m)
 {
 	const struct cluster_node *n = &members->run->cluster->nodes[m->id];
@@ -65,9 +65,9 @@ static bool may_take_part(const struct members *members, const struct member *m)
 	       (!m->is_marked || m->assigned.is_left_out);
 }
 
-/* Returns the factor by which tasks take longer because agents share the cores of their machine or
- * a GPU. Returns 1 if the member's pace was measured beside the other agents, because the pace then
- * includes this slowdown. */
+/* Returns the factor by which tasks take longer because agents share the cores of their machine
+ * or a GPU. Returns 1 if the member's pace was measured while the other agents computed, because
+ * the pace then includes this slowdown. */
 static double crowding(const struct members *members, const struct member *m)
 {
 	double threads = 0, agents = 0;
@@ -162,8 +162,8 @@ static void fill_present(const struct members *members, struct stage_question *q
 	}
 }
 
-/* If microbatches of the run skip stages, the choice assumes that the same share of its stages is
- * skipped. */
+/* If microbatches of the run skip stages, the choice assumes that microbatches skip the same
+ * share of the chosen stages. */
 static void fill_frame(const struct members *members, int n_microbatches, struct stage_question *q)
 {
 	const struct run *run = members->run;

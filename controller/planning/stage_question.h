@@ -29,9 +29,9 @@ struct stage_question {
 	bool has_wanted;
 };
 
-/* Makes the question for all connected members, except those that the operator has excluded, or the
- * controller because of a fault. n_microbatches: number of microbatches in an iteration. -EINVAL:
- * no member's speed is known. The caller frees *out. */
+/* Makes the question for all connected members, except those that the operator has excluded, or
+ * that the controller has excluded because of a fault. n_microbatches: number of microbatches in
+ * an iteration. -EINVAL: no member's speed is known. The caller frees *out. */
 int stage_question_new(const struct members *members, int n_microbatches,
 		       struct stage_question **out, struct error *err);
 /* Lets the choice also change the number of sequences in a microbatch. An iteration keeps its

@@ -1,4 +1,4 @@
-/* recorded_run.c - reads a recorded run from its store and orders it by time.
+/* recorded_run.c - reads a recorded run from its store and sorts it by time.
  *
  * A replay moves a cursor over a list of happenings in the order of time. The store keeps its rows
  * separately for each kind, with times of several clocks. This module checks the stored description
@@ -187,8 +187,8 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Sorts the happenings by time. Rows of one kind keep their order. If clocks disagree, a row may
- * have an earlier time than the row before it. The later row then gets the time of the row
- * before. */
+ * have an earlier time than the row before it. In that case the later row gets the time of the
+ * row before it. */
 static void keep_order(struct recorded_run *r)
 {
 	int64_t latest[HAPPENED_HEAL + 1];
@@ -196,8 +196,8 @@ static void keep_order(struct recorded_run *r)
 
 	for (int k = 0; k <= HAPPENED_HEAL; k++)
 		latest[k] = INT64_MIN;
-	/* The happenings are still in the order in which they were read, so each kind is ordered by
-	 * its index. */
+	/* The happenings are in the order in which they were read, so each kind is sorted by its
+	 * index. */
 	for (size_t i = 0; i < r->happenings.n; i++) {
 		struct happening *h = &r->happenings.list[i];
 

@@ -1,11 +1,11 @@
-/* recorded_run.h - a recorded run, read from its store and ordered on one timeline.
+/* recorded_run.h - a recorded run, read from its store and sorted on one timeline.
  *
  * The store's rows have times from two clocks. Tasks carry the controller's monotonic time.
  * Notes, validations and faults carry wall time. Moments carry both times, and so relate the
  * clocks to each other. The timeline is the monotonic clock of the first controller. A restarted
- * controller on another machine has another monotonic clock. The wall clocks show by how much its
- * times must be shifted. Rows of one kind are in the order of their time, even if their clocks
- * disagree.
+ * controller on another machine has another monotonic clock. The wall clocks show by how much the
+ * times of that clock must be shifted. Rows of one kind are in the order of their time, even if
+ * their clocks disagree.
  *
  * A recorded run holds the rows that were in the store when it was read. While the run continues,
  * the server reads the recorded run again. */
@@ -115,7 +115,7 @@ struct recorded_run {
 	LIST(struct msg_see_iteration) iterations;
 	LIST(struct msg_see_validation) validations;
 	LIST(struct msg_see_note) notes;
-	LIST(struct msg_see_fault) faults; /* faults, each described as still active */
+	LIST(struct msg_see_fault) faults; /* faults, each described as active */
 	LIST(struct recorded_plan) plans;
 	LIST(struct recorded_node) nodes; /* the changes of all nodes' states */
 	LIST(struct recorded_gpu) gpus;

@@ -45,8 +45,8 @@ static void add_happening(struct recorded_run *r, int64_t at_us, enum happening_
 
 /* ---- time ---- */
 
-/* Converts a wall time to the timeline, relative to the newest anchor that is not later. Rows of
- * one kind are read in order, so the search starts from the previous row's anchor. */
+/* Converts a wall time to the timeline, relative to the newest anchor that is not later. Successive
+ * rows of one kind have similar times, so the search starts from the previous row's anchor. */
 static int64_t timeline_of_wall(struct reading *g, int64_t wall_us)
 {
 	const struct anchor *a = g->anchors.list;

@@ -54,8 +54,8 @@ static int see_task(void *context, const struct store_task *t)
 	return 0;
 }
 
-/* Orders events by time. For events of a node at the same time, ends come first, then waits, then
- * starts. */
+/* Compares two events by time. For events of a node at the same time, ends come first, then
+ * waits, then starts. */
 static int by_time(const void *a, const void *b)
 {
 	static const int turn[] = { [WORK_WAITS] = 1, [WORK_STARTS] = 2, [WORK_ENDS] = 0 };

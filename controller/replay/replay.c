@@ -230,8 +230,9 @@ static int pass_events(struct replay *r, int64_t until_us, replay_emit emit, voi
 	return rc;
 }
 
-/* Applies all happenings up to cursor_us in order. Continues after an error, and returns the first
- * error. If emit is NULL, emits no messages, and reads only the tasks of the last iteration. */
+/* Applies all happenings up to cursor_us in the order of time. Continues after an error, and
+ * returns the first error. If emit is NULL, emits no messages, and reads only the tasks of the
+ * last iteration. */
 static int move_cursor(struct replay *r, int64_t cursor_us, replay_emit emit, void *context,
 		       struct error *err)
 {

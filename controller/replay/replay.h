@@ -80,7 +80,7 @@ int replay_nodes(struct replay *r, replay_emit emit, void *context, struct error
 uint32_t replay_acknowledge(struct replay *r, uint64_t id, replay_emit emit, void *context);
 
 /* Describes the situation at the cursor for the planner. Gives the plan in force, the nodes to
- * exclude (n_nodes entries), and a cluster in which each node has its stage at that time. The
+ * exclude (n_nodes entries), and a cluster in which each node has its stage at the cursor. The
  * caller frees the cluster with cluster_free. -EAGAIN: there is no plan yet. */
 int replay_present(struct replay *r, const struct plan **plan, bool *excluded,
 		   struct cluster **cluster, struct error *err);

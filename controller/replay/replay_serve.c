@@ -45,14 +45,16 @@ struct viewer {
 	uint64_t sequence, dropped;
 	/* End of the console's lease, which a console needs before it sends commands */
 	int64_t lease_ends_us;
-	/* When the cursor last moved, and when the status and the nodes were last sent */
+	/* Times at which the cursor last moved, and at which the status and the nodes were last
+	 * sent */
 	int64_t moved_us, status_us, nodes_us;
 };
 
 /* A comparison that the planner has not answered. */
 struct awaited {
 	uint64_t request;
-	size_t part; /* index of the part of the run whose stages the comparison has */
+	/* index of the part of the run; the compared plans have the stages of this part */
+	size_t part;
 	post_peer_id peer;
 	uint64_t command;
 	char name[32];

@@ -71,7 +71,7 @@ static bool has_room(struct run *run)
 	struct error err = { "" };
 	int rc = store_reserve(run->record.store, &err);
 
-	/* without a reserve the run continues */
+	/* the run continues even without a reserve */
 	if (rc != 0 && rc != -ENOSPC && !run->disk.warned) {
 		run->disk.warned = true;
 		note(run, NOTE_WARNING, -1, 0, "%.180s", err.text);

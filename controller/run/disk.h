@@ -23,7 +23,8 @@ struct disk {
 	int64_t since_us, next_check_us, next_report_us;
 };
 
-/* Returns true if the record cannot be written now. The caller starts no iteration then. */
+/* Returns true if the record cannot be written now. In that case the caller starts no
+ * iteration. */
 bool disk_waits(const struct run *run);
 /* Returns true if another program has locked the record. Call it before a write that must not fail.
  * If it returns true, try again in a later turn. */
@@ -33,8 +34,8 @@ bool disk_is_locked(struct run *run);
 void disk_refused(struct run *run, int rc);
 /* Checks the disk once a second, and requests the retry of a commit that could not be written. */
 void disk_turn(struct run *run);
-/* Continues the run if disk_turn found that the record can be written again, and no commit is
- * still unwritten. */
+/* Continues the run if disk_turn found that the record can be written again, and every commit has
+ * been written. */
 void disk_continue(struct run *run);
 
 #endif

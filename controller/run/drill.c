@@ -139,7 +139,7 @@ static void add_skips(json_t *o, const struct run *run)
 		json_object_set_new(o, "grad_norm", json_string("visits"));
 }
 
-/* Returns the options with which a demo runs as this run began. */
+/* Returns the options with which `skippipe demo` starts a run as this run was when it began. */
 static json_t *run_json(const struct run *run)
 {
 	const struct options *o = &run->options;

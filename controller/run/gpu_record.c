@@ -1,5 +1,5 @@
-/* gpu_record.c - writes and reads the figures of a GPU. One table of the figures' names serves
- * both. */
+/* gpu_record.c - writes and reads the figures of a GPU. Writing and reading use one table of the
+ * figures' names. */
 #include "controller/run/gpu_record.h"
 
 #include <errno.h>

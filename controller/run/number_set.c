@@ -13,7 +13,7 @@
 
 enum { FIRST_ROOM = 1024, KEPT_ROOM = 1 << 16 };
 
-/* Finds the slot that holds the number, or the free slot for it. */
+/* Finds the slot that holds the number, or the unused slot in which to put it. */
 static uint64_t *slot_of(const struct number_set *o, uint64_t number)
 {
 	uint64_t x = number * 0x9e3779b97f4a7c15u;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 struct number_set {
-	uint64_t *slots; /* hash table with `room` slots (open addressing); 0: free slot */
+	uint64_t *slots; /* hash table with `room` slots (open addressing); 0: unused slot */
 	uint32_t n, room;
 };
 

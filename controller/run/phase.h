@@ -13,7 +13,7 @@ struct ending {
 	const char *stopping; /* reason for which an end was requested; NULL: none was requested */
 	int exit_status;
 	bool unrecorded; /* the run is ending because its record cannot be written */
-	int64_t at_us;   /* when the run ended */
+	int64_t at_us;   /* time at which the run ended */
 	/* The run continues with other stages: this controller ends, and another controller begins
 	 * in the same process (joining/recut.h). */
 	bool restarts;

@@ -1,5 +1,5 @@
 /* rate_limit.h - limits how often or how much a peer may cause something. A peer may use a fixed
- * amount at once. What it has used is refilled at a constant rate (a token bucket).
+ * amount at once. The amount that it has used is refilled at a constant rate (a token bucket).
  *
  * A zeroed rate_limit is full. */
 #ifndef CONTROLLER_RUN_RATE_LIMIT_H

@@ -154,8 +154,8 @@ bool rates_may_finish(const struct run *run, int64_t n, struct outcome *o)
 	return false;
 }
 
-/* Predicts the range of the final losses from the losses since the present phase of the skip
- * schedule began. */
+/* Predicts the range of the final losses from the losses in the present phase of the skip
+ * schedule. */
 static void predict_losses(const struct run *run, struct finish_order *f)
 {
 	const struct curves *c = &run->record.curves;

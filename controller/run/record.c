@@ -261,9 +261,9 @@ int record_folder(struct run *run, struct error *err)
 	return file_write(path, cluster, strlen(cluster), FILE_RESULT, err);
 }
 
-/* Checks the folder of a new run before the record is created. If the check failed only afterwards,
- * the new record would stay, and the next start would refuse the folder. A cluster.json without a
- * record belongs to the operator, so the run must not replace it. */
+/* Checks the folder of a new run before the record is created. If the check came later and
+ * failed, the new record would stay, and the next start would refuse the folder. A cluster.json
+ * without a record belongs to the operator, so the run must not replace it. */
 static int check_folder(const struct run *run, struct error *err)
 {
 	const char *folder = run->options.run_dir;

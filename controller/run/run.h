@@ -14,7 +14,7 @@
  * part that it uses and reaches the lower ones through it (it->members->run). To affect a higher
  * part, a module returns a value to its caller, or queues a request in run->requests, which the
  * loop carries out. The subfolders of controller/ have the same order, with some more between
- * (floors_controller in the Makefile). `make layers` checks it.
+ * (floors_controller in the Makefile). `make layers` checks this order.
  *
  * Times are microseconds of this process's monotonic clock; agents' times are converted on arrival.
  * "Plan seconds" are real seconds / unit_s. */
@@ -57,8 +57,9 @@ struct training {
 	char *model_json;
 	/* Origin of the first weights; its folder is "" if the weights are made from the seed */
 	struct origin origin;
-	/* The part of the run since its stages changed last. Only the fields `after`, `skipped` and
-	 * `position` are used. after == 0: the stages have not changed since the run began */
+	/* The part of the run that began with the newest change of stages. Only the fields
+	 * `after`, `skipped` and `position` are used. after == 0: the stages have not changed
+	 * since the run began */
 	struct run_part part;
 	uint64_t corpus_hash; /* hash of the corpus that the majority of data nodes read */
 	/* Number of data nodes, and number of microbatches of each data node in an iteration */
@@ -75,7 +76,7 @@ struct run_record {
 	struct store *store;
 	FILE *jsonl; /* stream to which events are written as JSON lines; NULL: not requested */
 	struct curves curves;
-	int64_t gpus_us; /* when the figures of GPUs were last recorded */
+	int64_t gpus_us; /* time of the newest record of the figures of GPUs */
 	/* Number of returns to a checkpoint. Consoles treat the run after each return as a new run.
 	 */
 	uint32_t n_rewinds;
@@ -174,7 +175,7 @@ struct run {
 	/* The lowest attempt number of this iteration. Attempts under an earlier controller have
 	 * lower numbers. */
 	uint32_t first_attempt;
-	int64_t committed_us; /* when the controller decided the last commit */
+	int64_t committed_us; /* time at which the controller decided the last commit */
 	/* Number of tasks, sums and answers that have advanced the run. If the number stays the
 	 * same for too long, the run is stalled. */
 	uint64_t progress;

@@ -1,8 +1,8 @@
 /* settings.c - the options that a resumed run keeps, and where the record has them.
  *
  * A restarted controller must run with the options of the run, even if its own command line has
- * others. The store has these options as JSON in two of its settings: "options" is written once,
- * and "controller" is written again at each change (members/saved_state.c). */
+ * other options. The store has these options as JSON in two of its settings: "options" is written
+ * once, and "controller" is written again at each change (members/saved_state.c). */
 #include "controller/run/settings.h"
 
 #include <errno.h>

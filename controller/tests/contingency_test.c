@@ -33,8 +33,8 @@ static bool plan_uses(const struct plan *p, int node)
 
 #define FIXTURE_TEST(name) TEST_WITH(name, under_way_begin, under_way_end)
 
-/* If exactly the case of a plan made ahead occurs, the search starts from that plan. Otherwise it
- * starts from the plan in force. */
+/* If the controller has made a plan ahead for exactly the present case, the search starts from
+ * this plan. In all other cases, the search starts from the plan in force. */
 FIXTURE_TEST(planning_starts_from_the_plan_made_ahead)
 {
 	struct controller *c = *state;
@@ -213,7 +213,8 @@ FIXTURE_TEST(plans_that_were_in_force_are_kept)
 	assert_true(from->predicted.iteration_s == was_s);
 }
 
-/* The controller also plans ahead for one skipped stage more, and for one less. */
+/* The controller also plans ahead for a skip ratio with one more skipped stage, and for a ratio
+ * with one less. */
 FIXTURE_TEST(another_skip_ratio_is_foreseen)
 {
 	struct controller *c = *state;

@@ -117,7 +117,7 @@ static int copy_is_dropped_after(struct controller *c)
 }
 
 /* The sum of 400,000 bytes takes 20 s on a link of 20,000 bytes/s. The controller waits 62 s for
- * the copy: 2 s, as without a known link, and three times 20 s. */
+ * the copy: three times 20 s, plus the 2 s for which it would wait if the link were unknown. */
 FIXTURE_TEST(a_copy_over_a_slow_link_has_more_time)
 {
 	struct controller *c = down_to_one(state);

@@ -211,8 +211,8 @@ FIXTURE_TEST(the_sum_with_an_excluded_node_is_void)
 	under_way_recorded_once(c);
 }
 
-/* The sum of n05 is the only one that is still missing when n05 is excluded. The other sums are
- * then complete, but may contain wrong numbers from n05, so the controller must not commit them. */
+/* When n05 is excluded, only its sum is missing. Now the sums of all other nodes are complete.
+ * They may contain wrong numbers from n05, so the controller must not commit them. */
 FIXTURE_TEST(no_loss_commits_a_void_sum)
 {
 	struct controller *c = *state;

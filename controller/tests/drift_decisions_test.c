@@ -12,12 +12,12 @@
 
 enum { LATE = 4, OTHER = 3, LAST = 5 };
 
-/* Where the agents run: each on a machine of its own, together on a machine with fewer cores than
- * agents, or on a machine that the controller does not know. */
+/* Machines of the agents: each on a machine of its own, together on a machine with fewer cores
+ * than agents, or on a machine that the controller does not know. */
 enum place { OWN, SHARED, UNKNOWN };
 /* Origin of the task times: measured, or emulated with a time scale. */
 enum times { REAL, EMULATED };
-/* When the controller requests a plan: never, within the iteration, or after it. */
+/* Time of the controller's request for a plan: never, within the iteration, or after it. */
 enum request { NEVER, WITHIN, AFTER };
 
 static void prepare(struct controller *c, enum place place, uint32_t agents, enum times times,
@@ -268,8 +268,8 @@ TEST(each_kind_of_link_has_one_decision)
 
 /* ---- plans ---- */
 
-/* All nodes become far slower during an iteration. The first three corrections each cause a request
- * for a plan, and the others wait for the iteration's end. */
+/* All nodes become far slower during an iteration. The first three corrections each cause a
+ * request for a plan; later corrections wait for the iteration's end. */
 TEST(an_iteration_requests_three_plans)
 {
 	struct controller *c = controller_at(OWN, 0, REAL, false);

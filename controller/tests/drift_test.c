@@ -308,7 +308,7 @@ TEST(a_node_slower_than_all_others_is_corrected_at_once)
 	a_task(c, 3, 1.1);
 	a_task(c, 1, 4);
 	a_task(c, 1, 4);
-	/* not corrected yet, because the other nodes may be as slow */
+	/* not corrected yet, because the other nodes may be just as slow */
 	assert_true(c->run.cluster->nodes[1].forward_s == 1);
 	for (uint16_t i = 4; i < NODES; i++)
 		a_task(c, i, 1.1);

@@ -13,8 +13,8 @@ static const uint64_t NOBODY = UINT64_MAX;
 struct search {
 	const struct protocol *p;
 	struct explored found;
-	/* Hash table of `size` entries. Each has half of the hash of a state's name, and the
-	 * state's number; NOBODY: free */
+	/* Hash table of `size` entries. Each entry has half of the hash of a state's name, and
+	 * the state's number; NOBODY: the entry is unused */
 	uint64_t *table;
 	size_t size;
 	uint64_t *hashes;

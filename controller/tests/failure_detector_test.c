@@ -41,7 +41,8 @@ struct connection {
 	uint32_t connections;
 };
 
-/* A heartbeat: when the agent sent it by the controller's clock, and when it arrives. */
+/* A heartbeat: the times at which the agent sends it and at which it arrives, on the controller's
+ * clock. */
 struct beat {
 	int64_t sent_us, arrives_us;
 	uint64_t number;
@@ -51,7 +52,8 @@ struct trace {
 	struct beat *beats; /* array of n, in the order of arrival */
 	uint32_t n, next;
 	struct connection via;
-	int64_t *pings; /* array of n_pings: when the controller's pings arrive at the agent */
+	/* array of n_pings: times at which the controller's pings arrive at the agent */
+	int64_t *pings;
 	uint32_t n_pings;
 };
 
@@ -60,9 +62,9 @@ static int64_t pass(const struct connection *w, struct rng *rng)
 	return (int64_t)((double)w->one_way_us * (1 + w->jitter * (2 * rng_uniform(rng) - 1)));
 }
 
-/* Returns when a packet arrives that is sent at time `at`, on a connection that sends a packet
- * every `every_us`. A lost packet is sent again after a later packet was acknowledged (RFC 8985),
- * or when its timer expires. The timer doubles each time. */
+/* Returns the time at which a packet arrives if it is sent at time `at`, on a connection that
+ * sends a packet every `every_us`. A lost packet is sent again after a later packet was
+ * acknowledged (RFC 8985), or when its timer expires. The timer doubles each time. */
 static int64_t arrival(const struct connection *w, int64_t at, int64_t every_us, struct rng *rng)
 {
 	int64_t round = 2 * w->one_way_us, first = at, timer = 2 * round + 200000, later;
@@ -89,8 +91,8 @@ static int by_arrival(const void *a, const void *b)
 	return (x->arrives_us > y->arrives_us) - (x->arrives_us < y->arrives_us);
 }
 
-/* Makes the n heartbeats of an agent. late_us: how late each heartbeat is sent; NULL: none is late.
- * A late heartbeat delays the heartbeats after it. */
+/* Makes the n heartbeats of an agent. late_us: time by which each heartbeat is sent late; NULL:
+ * no heartbeat is late. A late heartbeat delays the heartbeats after it. */
 static void trace_init(struct trace *t, const struct connection *w, uint32_t n,
 		       const int64_t *late_us, uint64_t seed)
 {
@@ -129,9 +131,9 @@ static void trace_fini(struct trace *t)
 struct world {
 	struct controller *c;
 	struct trace traces[NODES];
-	/* When the node's machine vanishes, after which it sends nothing */
+	/* Time at which the node's machine vanishes; it sends nothing afterwards */
 	int64_t vanishes_us[NODES];
-	int64_t dead_us[NODES];     /* when the node was taken for dead; -1: never */
+	int64_t dead_us[NODES];     /* time at which the node was taken for dead; -1: never */
 };
 
 static struct controller *made(void)
@@ -377,7 +379,7 @@ TEST(silence_of_most_machines_is_the_controllers_fault)
 			w->vanishes_us[i] = 20 * SECOND;
 		go(w, 20 * SECOND, 22 * SECOND);
 		for (int i = 0; i < NODES; i++)
-			/* when they stay silent for longer, all nodes count as dead */
+			/* all nodes have been silent for longer, so all count as dead */
 			assert_true(w->dead_us[i] > 0);
 		world_free(w);
 	}

@@ -236,7 +236,7 @@ FIXTURE_TEST(a_node_with_a_repeated_commit_is_awaited)
 }
 
 /* The node was cut off when the commit was announced, and counted as dead. The controller assumes
- * that the node holds the commit, until the node's first heartbeat shows the contrary. */
+ * that the node holds the commit, unless the node's first heartbeat shows the contrary. */
 FIXTURE_TEST(a_node_cut_off_at_the_commit_is_awaited)
 {
 	struct controller *c = replaced(state);

@@ -8,9 +8,9 @@
 #include "controller/tests/under_way.h"
 #include "controller/trust/exclude.h"
 
-/* For each event, the state after the event for every state before it. A letter stands for the
- * state that has it in `letters`; '=': no change; '.': a pair that must not occur. The table was
- * written independently of the table in lifecycle.c. */
+/* For each event and each state before the event: the state after the event. A letter stands for
+ * the state that has it in `letters`; '=': no change; '.': a pair that must not occur. The table
+ * was written independently of the table in lifecycle.c. */
 static const struct {
 	enum member_event event;
 	const char *next;

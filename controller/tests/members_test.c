@@ -212,7 +212,7 @@ TEST(each_refused_copy_is_tried_later)
 		now += wait + 1;
 	}
 	m->state = MEMBER_READY;
-	/* the node has become a replica since, so its wait is one second again */
+	/* the node becomes a replica meanwhile, so its wait is one second again */
 	member_apply(&c->run, m, EVENT_ADMIT, "");
 	member_apply(&c->run, m, EVENT_LEAVE, "");
 	m->assigned.at_us = now;
@@ -413,7 +413,7 @@ TEST(waiting_for_an_absent_node_is_no_cut)
 }
 
 /* Two replicas need the link between them for the sum, so the controller removes one of these
- * replicas. The one that reports the link is removed, so that a false report harms only its
+ * replicas. It removes the replica that reports the link, so that a false report harms only its
  * sender. */
 TEST(one_of_two_separated_replicas_is_removed)
 {

@@ -322,8 +322,8 @@ FIXTURE_TEST(no_node_moves_when_the_last_one_to_stay_has_died)
 	assert_false(is_prepared(c));
 }
 
-/* The fetches for the second phase take ten iterations, so they should have begun already. Nodes
- * still move first to their stages of the present phase, and then begin these fetches. */
+/* The second phase begins in six iterations, but the fetches for it take ten. Nevertheless, nodes
+ * first move to their stages of the present phase, and then begin these fetches. */
 FIXTURE_TEST(a_slow_fetch_does_not_end_the_moves_of_the_present_phase)
 {
 	struct controller *c = *state;

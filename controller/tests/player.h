@@ -55,8 +55,8 @@ enum player_fault {
 
 struct world;
 
-/* Emulated transfer times from this player to each other player: delay_s of an activation, sum_s of
- * a stage's gradient */
+/* Emulated transfer times from this player to each of the other players: delay_s of an
+ * activation, sum_s of a stage's gradient */
 struct emulated {
 	float delay_s[PLAYERS], sum_s[PLAYERS];
 };
@@ -89,11 +89,12 @@ struct player {
 	bool asleep; /* the player neither receives nor sends */
 	uint32_t restarts, processes, welcomes;
 	struct emulated emulates;    /* emulated times, as last received */
-	/* how often each node's key and address have been announced to this player */
+	/* number of times that each node's key and address were announced to this player */
 	uint32_t announced[PLAYERS];
 	struct player_knowledge knows[PLAYERS];
 	uint64_t run, assignment, committed, iteration, beats;
-	/* order to restore that the player received during its fault, and carries out afterwards */
+	/* order to restore that the player received during its fault, and carries out after the
+	 * fault */
 	struct msg_restore owed;
 	bool owes;
 	int keeps; /* stage of the player's standby copy; -1: none */
@@ -123,7 +124,7 @@ struct world {
 	bool slow_copies;     /* fetches of standby copies never end */
 	bool never_connected; /* players do not report that they are connected */
 	uint64_t forged;      /* number added to the hash of fetched weights, to make it wrong */
-	/* number of iterations, trained or skipped, whose data comes before that of the newest
+	/* number of iterations, trained or skipped, whose data precedes the data of the newest
 	 * started iteration */
 	uint64_t data;
 	uint64_t waits; /* the iteration in which all players wait; 0: none */
@@ -134,10 +135,10 @@ struct world {
 	float lost_s[PLAYERS];
 	uint64_t planned; /* epoch of the plan in force */
 	float planned_s;  /* predicted duration of an iteration in the plan in force */
-	/* As consoles see it: whether the run is emulated, the set of the steps before the first
-	 * iteration, and the newest of these steps */
+	/* As consoles see them: emulated: the run is emulated; steps: the set of the steps so far
+	 * before the first iteration; step: the newest of these steps */
 	uint8_t emulated, steps, step;
-	uint32_t steps_back; /* how often a step was followed by an earlier step */
+	uint32_t steps_back; /* number of times that a step was followed by an earlier step */
 	/* Nodes to which node 0 has no link, one bit for each (1 << node) */
 	uint64_t no_link;
 	struct msg_link links[PLAYERS][PLAYERS]; /* links as consoles see them */

@@ -9,30 +9,31 @@
  * under the same names.
  *
  * The model omits everything that does not affect which node counted which gradient. It has no
- * forward passes and no loss: the input of a gradient is present or not. It has no slots, reroutes
- * around a cut link, evaluations, checkpoints or faulty nodes. Messages between agents arrive, or
- * are lost with their sender. The controller's messages reach all agents at once, unless it dies
- * meanwhile. Agents' reports take time, except where no node can notice the difference: a data
- * node's count and a sum are visible once reported. No event occurs while no controller runs: it
- * occurs before the controller's death or after its restart.
+ * forward passes and no loss: the input of a gradient is present or not. It has no slots,
+ * reroutes around a cut link, evaluations, checkpoints or faulty nodes. Messages between agents
+ * arrive, or are lost with their sender. The controller's messages reach all agents at once,
+ * unless it dies meanwhile. Agents' reports take time, except where no node can notice the
+ * difference: a data node's count and a sum are visible once reported. No event occurs while no
+ * controller runs: it occurs before the controller's death or after its restart.
  *
  * Tensors are sent in a format. Agents recognize a tensor by its iteration. If a tensor of that
- * iteration has another format, they mistake it for wrong numbers. The owner of a slice encodes its
- * sum, and every replica and standby copy decodes these bytes.
+ * iteration has another format, they mistake it for wrong numbers. The owner of a slice encodes
+ * its sum, and every replica and standby copy decodes these bytes.
  *
- * Stages may start from a trained stage (--stack). Their nodes fetch a standby copy of the trained
- * stage. Until the copy makes this commit's step, it has the state of the commit before. The next
- * plan visits the new stages, so this commit must say that their nodes take the copy's layers.
+ * Stages may start from a trained stage (--stack). Their nodes fetch a standby copy of the
+ * trained stage. Until the copy makes this commit's step, it has the state of the commit before.
+ * The next plan visits the new stages, so the record of this commit must say that their nodes
+ * take the copy's layers.
  *
  * Nodes may move to another stage after the commit (--phase-moves). The model then ends with the
- * next START. A node that will move fetches a copy. When the iteration begins, the controller lists
- * the nodes whose copies are complete. Between the iterations all listed nodes get their new stages
- * at once, and load their copies.
+ * next START. A node that will move fetches a copy. When the iteration begins, the controller
+ * lists the nodes whose copies are complete. Between the iterations all listed nodes get their
+ * new stages at once, and load their copies.
  *
  * The trained model may be cut into other stages after the commit. The model of the protocol then
  * ends with the next START, too. The operator's order to do this may be recorded at any time. The
- * nodes save the commit. The controller then restarts, and records the new stages and their files.
- * Agents drop the weights of their former stages, and read those of the new stages.
+ * nodes save the commit. The controller then restarts, and records the new stages and their
+ * files. Agents drop the weights of their former stages, and read those of the new stages.
  *
  * Nodes of a stage are alike, and so are microbatches. States that differ only in their names are
  * therefore one state. The fields of a node never name another node, so such states become equal
@@ -119,7 +120,7 @@ enum p_moves {
 /* A change of stages. */
 enum p_cut {
 	P_NO_CUT,
-	P_CUT_WANTED, /* the operator may order it */
+	P_CUT_WANTED, /* the operator may order a change */
 	P_CUT_DROPPED,
 	P_CUT_ORDERED, /* the order is in the record */
 	P_CUT_SAVING,
@@ -194,12 +195,13 @@ struct p_state {
 	 * sum; bit 2: two nodes have reported */
 	uint8_t sums_reported[P_STAGES];
 	uint8_t taken_over, committed;
-	/* For each kind of fault: how often it may still happen */
+	/* For each kind of fault: number of times that it may happen from now on */
 	uint8_t deaths, wrongs, takeovers;
-	/* Formats of tensors, 0 or 1. format: that of the iteration; wanted: the operator's
-	 * choice */
+	/* Formats of tensors, 0 or 1. format: format of the iteration; wanted: format that the
+	 * operator wants */
 	uint8_t format, wanted;
-	uint8_t changes; /* how often the operator may still change the wanted format */
+	/* number of times that the operator may change the wanted format from now on */
+	uint8_t changes;
 	/* The controller has begun the iteration at least once, or has resumed it */
 	uint8_t tried;
 	/* Formats, as bits, in which nodes may have sent tensors of this iteration */
@@ -210,7 +212,7 @@ struct p_state {
 	uint8_t saved;   /* stages, as bits, of which a file of the commit exists */
 	uint8_t has_files; /* the files of the new stages exist */
 	uint8_t started; /* the next iteration has begun */
-	/* how often each gradient is in its stage's sum, which must be once */
+	/* number of times that each gradient is in its stage's sum, which must be 1 */
 	uint8_t content[P_STAGES][P_BATCHES];
 };
 
@@ -277,7 +279,7 @@ struct protocol {
 	int deaths, wrongs, takeovers;
 	/* How the names of states change when two microbatches are exchanged (protocol_names.c) */
 	uint64_t swaps[4];
-	int changes;  /* how often the operator may change the wanted format */
+	int changes;  /* number of times that the operator may change the wanted format */
 	bool fresh;   /* the iteration has not begun yet, so it will have the wanted format */
 	bool overlap; /* a stage sums as soon as all its gradients are counted */
 	/* Sums are ordered together with the start. Each node sends its part once it has counted
@@ -365,10 +367,10 @@ bool protocol_ended(const struct protocol *p, const struct p_state *s);
 /* Returns true if every stage has a living node that holds its weights, so that the iteration can
  * end. */
 bool protocol_can_end(const struct protocol *p, const struct p_state *s);
-/* Writes (p->nodes + 1) numbers, the state's name. All states that differ only in the order of
- * nodes or microbatches have the same name, and protocol_read returns one of these states. like:
- * NULL, or another state, whose name is `likes`. The numbers of nodes that are equal in both states
- * are copied from `likes`, which is faster. */
+/* Writes the state's name, which consists of p->nodes + 1 numbers. All states that differ only in
+ * the order of nodes or microbatches have the same name, and protocol_read returns one of these
+ * states. like: NULL, or another state, whose name is `likes`. The numbers of nodes that are
+ * equal in both states are copied from `likes`, which is faster. */
 void protocol_name(const struct protocol *p, const struct p_state *s, const struct p_state *like,
 		   const uint64_t *likes, uint64_t *name);
 void protocol_read(const struct protocol *p, const uint64_t *name, struct p_state *s);

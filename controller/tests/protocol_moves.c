@@ -1,8 +1,9 @@
 /* protocol_moves.c - for tests: nodes that move to another stage between two iterations in the
  * protocol's model, as in phase_moves.c and, for agents, assign.c.
  *
- * A function p_moves_x corresponds to phase_moves_x or a similar function there. A change to that
- * function is therefore easy to repeat here. The plan for an exchange is always ready. */
+ * A function p_moves_x corresponds to phase_moves_x or a similar function of those files. A
+ * change to the controller's function is therefore easy to repeat here. The plan for an exchange
+ * is always ready. */
 #include "controller/tests/protocol_run.h"
 
 /* ---- when an iteration begins ---- */

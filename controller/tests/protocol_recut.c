@@ -1,8 +1,8 @@
-/* protocol_recut.c - for tests: a change of stages after the commit in the protocol's model, as in
- * recut.c and, for agents, join.c.
+/* protocol_recut.c - for tests: a change of stages after the commit in the protocol's model, as
+ * in recut.c and, for agents, join.c.
  *
- * The number of stages stays the same here. A node's new stage can therefore have the number of its
- * former stage, and only the identity of the run tells these two apart. */
+ * The number of stages stays the same here. A node's new stage can therefore have the same number
+ * as its former stage. Only the identity of the run tells these two stages apart. */
 #include "controller/tests/protocol_run.h"
 
 bool p_is_recut(const struct p_state *s)
@@ -115,8 +115,8 @@ bool p_recut_may_meet(const struct p_state *s, const struct p_node *x)
 	       s->cut == P_CUT_SETTLED;
 }
 
-/* The agent joins the controller that has begun again. The number of its stage and that of its
- * last commit may be the same as before. */
+/* The agent joins the controller that has begun again. The number of its stage and the number of
+ * its last commit may be the same as before. */
 void p_recut_meet(struct p_run *r, struct p_node *x)
 {
 	if (!(r->p->rules & P_NEW_IDENTITY) && x->applied) {

@@ -1,8 +1,8 @@
 /* protocol_stacking.c - for tests: stages that start from trained stages in the protocol's model,
  * as in stacking.c, skip_phases.c and, for agents, iteration.c.
  *
- * A function p_x corresponds to stacking_x or a similar function there. A change to that function
- * is therefore easy to repeat here. */
+ * A function p_x corresponds to stacking_x or a similar function of those files. A change to the
+ * controller's function is therefore easy to repeat here. */
 #include "base/stage_set.h"
 #include "controller/tests/protocol_run.h"
 
@@ -22,8 +22,8 @@ static bool has_copy(const struct p_run *r, const struct p_node *x)
 	       (!x->fetching || !(r->p->rules & P_NEED_WHOLE_COPY));
 }
 
-/* Returns the stages that can be visited: those from which others start, and those with a node for
- * which `lets` returns true. */
+/* Returns the stages that can be visited: stages from which other stages start, and stages with a
+ * node for which `lets` returns true. */
 static uint8_t stages_with(const struct p_run *r,
 			   bool (*lets)(const struct p_run *r, const struct p_node *x))
 {

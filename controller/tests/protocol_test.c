@@ -229,7 +229,7 @@ static void is_found(const struct protocol *p, const char *wrong)
 		fail_msg("\"%s\" instead of \"%s\"", e.wrong ? e.wrong : "nothing", wrong);
 }
 
-/* Returns a small cluster. The numbers say how often each kind of fault may happen in it. */
+/* Returns a small cluster. The numbers limit how many faults of each kind may happen in it. */
 static struct protocol small(uint8_t absent, int deaths, int wrongs, int takeovers)
 {
 	struct protocol p = protocol_of(2, 2);

@@ -451,8 +451,8 @@ static void gathers(struct walk *w)
 	}
 }
 
-/* Returns the microbatches that the data node counted before they started over, and that some node
- * has not counted again since. */
+/* Returns the microbatches that the data node counted before they started over, and that some
+ * node has not counted again afterwards. */
 static uint8_t counted_before(const struct walk *w, const struct p_step *step)
 {
 	struct p_state s = w->s;

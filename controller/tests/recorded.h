@@ -30,7 +30,7 @@ struct recorded_options {
 /* Times of it1's tasks relative to the iteration's start, in milliseconds and in stored order. The
  * tasks of all iterations have these times. */
 extern const struct store_task recorded_tasks[RECORDED_TASKS];
-/* Returns when iteration k (from 1) began. */
+/* Returns the time at which iteration k (from 1) began. */
 int64_t recorded_start_ms(uint64_t iteration);
 
 /* Writes the run. folder: a template "/tmp/...XXXXXX", which becomes the new folder. writer:

@@ -18,7 +18,7 @@ TEST(alerts_are_acknowledged)
 
 	replayed_begin(&g, NULL);
 	free(replayed_at(g.replay, 3440));
-	/* At this time the fault's alert does not exist yet */
+	/* At this time of the record, the fault's alert does not exist yet */
 	assert_int_equal(replay_acknowledge(g.replay, 0, replayed_see, &said), 0);
 	free(replayed_at(g.replay, 3460));
 	assert_int_equal(replay_acknowledge(g.replay, 77, replayed_see, &said), 0);

@@ -120,8 +120,8 @@ TEST(a_replay_runs_through_a_change_of_stages)
 	replayed_end(&g);
 }
 
-/* The record lacks the phases of old iterations. The replay must still notice that a second
- * controller replaced the first, and show all nodes that joined the second. */
+/* The record lacks the phases of old iterations. The replay must nevertheless notice that a
+ * second controller replaced the first, and show all nodes that joined the second controller. */
 TEST(another_controller_is_noticed_without_its_phases)
 {
 	static const struct recorded_options o = { .recut = true };
@@ -159,8 +159,8 @@ TEST(a_record_without_moments_is_refused)
 	recorded_remove(g.folder);
 }
 
-/* The record lacks the tasks of old iterations. The replay still sends the commits, losses, nodes
- * and journal of these iterations. The third iteration is complete. */
+/* The record lacks the tasks of old iterations. The replay nevertheless sends the commits,
+ * losses, nodes and journal of these iterations. The third iteration is complete. */
 TEST(a_run_without_its_old_tasks_is_replayed)
 {
 	struct recorded_run *less;

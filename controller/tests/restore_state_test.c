@@ -5,8 +5,8 @@
 #include "base/tests/test.h"
 #include "controller/weights/restore_state.h"
 
-/* For each event, the state after the event for every state before it. A letter stands for the
- * state that has it in `letters`; '.': a pair that must not occur. The table was written
+/* For each event and each state before the event: the state after the event. A letter stands for
+ * the state that has it in `letters`; '.': a pair that must not occur. The table was written
  * independently of the table in restore_state.c. */
 static const char letters[] = "-CFA";
 static const char *const expected[RESTORING_EVENTS] = {

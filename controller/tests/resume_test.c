@@ -329,7 +329,7 @@ FIXTURE_TEST(the_run_continues_once_the_needed_nodes_are_back)
 	assert_int_equal(c->members.list[2].state, MEMBER_ABSENT);
 }
 
-/* Resumes the run. Before, n03 was a spare of the stage of n01 and n02. */
+/* Resumes the run. Under the previous controller, n03 was a spare of the stage of n01 and n02. */
 static void resume_with_spare(struct taken_over *t)
 {
 	memset(t->c->members.list[1].key.bytes, 7, sizeof(t->c->members.list[1].key.bytes));
@@ -413,7 +413,7 @@ static struct planned *make_plan(const struct controller *c)
 }
 
 /* A restarted controller takes saved state as a sign that the stages are assigned. A pause before
- * that is therefore saved only together with the stages. */
+ * the stages are assigned is therefore saved only together with the stages. */
 FIXTURE_TEST(a_pause_before_the_first_stages_is_saved_with_them)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -449,7 +449,7 @@ FIXTURE_TEST(the_history_names_the_algorithm)
 }
 
 /* Events have times of the agent's clock. The controller knows this clock only after the agent's
- * first heartbeat, so the run does not start before. */
+ * first heartbeat, so the run does not start before this heartbeat. */
 FIXTURE_TEST(the_run_waits_for_each_clock)
 {
 	struct controller *c = ((struct taken_over *)*state)->c;
@@ -773,8 +773,8 @@ static bool says(const struct controller *c, const char *words)
 	return false;
 }
 
-/* A record without its newest rows still looks like a run. Only files beside the record, which the
- * controller wrote after the rows, show that rows are missing. */
+/* A record without its newest rows still looks like a run. Only files next to the record, which
+ * the controller wrote after the rows, show that rows are missing. */
 FIXTURE_TEST(a_record_that_lost_rows_is_reported)
 {
 	static const char *const commands[] = {

@@ -1,5 +1,5 @@
 /* server_test.c - real clients of the HTTP server: clients that scrape, clients that are silent,
- * and clients that send nonsense. The test takes the part of the controller's loop. */
+ * and clients that send nonsense. The test calls the server as the controller's loop does. */
 #include "controller/monitor/server.h"
 
 #include <dlfcn.h>
@@ -88,7 +88,7 @@ static int connect_raw(const struct server *s, const char *text, size_t size)
 	return fd;
 }
 
-/* Reads the beginning of an answer; "" if the server closes the connection without one. */
+/* Reads the beginning of an answer; "" if the server closes the connection without an answer. */
 static void read_raw(int fd, char answer[ANSWER])
 {
 	ssize_t n = recv(fd, answer, ANSWER - 1, 0);

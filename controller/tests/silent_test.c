@@ -306,9 +306,9 @@ UNSAVED(other_weights_of_an_excluded_node_are_not_used)
 	WORLD_UNTIL(w, journal_has(w, "averaged from its neighbours after it9"));
 }
 
-/* All nodes of stage S1 sleep while a new controller starts, and for longer than it waits for
- * nodes. Only these nodes have the last commit of their stage, so the run must wait until they are
- * back. */
+/* All nodes of stage S1 sleep while a new controller starts, and for longer than this controller
+ * waits for nodes. Only these nodes have the last commit of their stage, so the run must wait
+ * until they are back. */
 UNSAVED(a_node_that_slept_through_a_takeover_is_awaited)
 {
 	const char *options[] = { "--silence-ms", "3000", "--overdue-s", "60",

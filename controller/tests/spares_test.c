@@ -121,8 +121,8 @@ FIXTURE_TEST(only_recent_and_whole_lines_count)
 	list_end(&l, c);
 }
 
-/* A node that failed often waits while its stage has a better replica. If the stage has none, plans
- * use the node. */
+/* A node that failed often waits while its stage has a better replica. If the stage has no better
+ * replica, plans use the node. */
 FIXTURE_TEST(nodes_that_failed_often_are_used_last)
 {
 	struct controller *c = *state;
@@ -261,7 +261,7 @@ FIXTURE_TEST(one_loss_takes_one_spare)
 	assert_int_equal(second->move.use, USE_ALWAYS);
 }
 
-/* A stage has two spares: the one that did not fail often is taken. */
+/* If a stage has two spares, a spare that did not fail often is taken first. */
 FIXTURE_TEST(a_sound_spare_comes_before_one_that_failed_often)
 {
 	struct controller *c = *state;

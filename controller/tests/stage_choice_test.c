@@ -91,8 +91,8 @@ FIXTURE_TEST(speeds_and_links_are_those_of_the_cluster)
 	assert_int_equal(f->entries[0].most_slots, 3);
 	assert_true(fabs(f->entries[0].flop_per_s / f->entries[SLOW].flop_per_s / slower - 1) <
 		    1e-9);
-	/* A stage with a third of the layers takes as long for a forward pass as the cluster
-	 * says. */
+	/* A stage with a third of the layers takes the time for a forward pass that the cluster
+	 * gives. */
 	assert_true(fabs(q->shape.batch * 4 * q->shape.layer_flop / f->entries[0].flop_per_s /
 				 forward_s - 1) < 1e-9);
 	assert_true(fabs(f->latency_s[1] + bytes / f->bandwidth[1] - delay_s) < 1e-9);

@@ -274,7 +274,7 @@ static bool summed_in(const struct store_commit *k, uint8_t stage, uint16_t node
 	return false;
 }
 
-/* Returns how often the recorded sum contains the microbatch's gradient and its loss. */
+/* Returns how many times the recorded sum contains the microbatch's gradient and its loss. */
 static uint32_t times_in_sum(const struct store_commit *k, uint8_t stage, uint32_t microbatch,
 			     char kind)
 {

@@ -27,8 +27,8 @@ struct controller *under_way_begun(struct cluster *cluster, int path_length);
 /* Returns a controller without store and plan, which takes ownership of the cluster. */
 struct controller *under_way_knowing(struct cluster *cluster);
 
-/* Makes the controller's messages to the node wait in a queue from now on. Otherwise they would be
- * lost, because the test has no agent. */
+/* Makes the controller's messages to the node wait in a queue from now on. Without this, they
+ * would be lost, because the test has no agent. */
 void under_way_keep_messages(struct controller *c, struct member *m);
 
 /* Makes the planner answer with a plan for the prepared exchange of stages. */

@@ -37,7 +37,8 @@ struct visitor {
 	struct post *post;
 	post_peer_id to;
 	bool up, synced, refused;
-	uint32_t restarts; /* how often the visitor has connected to a restarted controller */
+	/* number of times that the visitor has connected to a restarted controller */
+	uint32_t restarts;
 	enum link_reason reason;
 	uint64_t answered;
 	int32_t status;

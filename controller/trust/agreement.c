@@ -2,10 +2,10 @@
  * for data nodes the corpus.
  *
  * After a commit, every replica reports the hash of its weights. All replicas of a stage started
- * from the same weights and added the same sum. If a replica has another hash, a bit of its weights
- * has flipped. The weights of the majority count as right. A replica that differs is dropped like a
- * dead node, and rejoins once it has fetched the right weights. If it differs a second time, it is
- * excluded.
+ * from the same weights and added the same sum. If a replica has another hash, a bit of its
+ * weights has flipped. The weights of the majority count as correct. A replica that differs is
+ * dropped like a dead node, and rejoins once it has fetched the correct weights. If it differs a
+ * second time, it is excluded.
  *
  * Everything that a dropped replica computed in the iteration under way used wrong weights, and
  * other nodes may have used its results. The iteration therefore restarts. A replica reports its
@@ -232,7 +232,7 @@ static int count_stored(void *context, const struct store_hash *h)
 	return 0;
 }
 
-/* When a stage was restored, the hashes recorded before that do not count any more. */
+/* The hashes that were recorded for a stage before it was restored do not count any more. */
 static int count_restored(void *context, const struct store_restore *r)
 {
 	struct votes *v = context;
@@ -321,8 +321,8 @@ static void agree_stage(struct members *members, int stage)
 	}
 }
 
-/* Sets the run's corpus to the one that most ready data nodes read. The order of joining does not
- * matter. */
+/* Sets the run's corpus to the corpus that most ready data nodes read. The order of joining does
+ * not matter. */
 static void agree_corpus(struct members *members)
 {
 	const struct member *best = NULL;

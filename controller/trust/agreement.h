@@ -18,7 +18,8 @@ void agreement_weights_changed(struct members *members, struct member *m);
  * node must fetch the weights again. */
 bool agreement_check_joiner(struct members *members, struct member *m);
 /* Called before the first iteration, and after a controller restart. Decides the run's corpus. A
- * node whose weights differ from the majority's waits until it has fetched the right weights. */
+ * node whose weights differ from the majority's waits until it has fetched the correct
+ * weights. */
 void agreement_before_start(struct members *members);
 /* Compares the standby copies that were reported before the stages were assigned. */
 void agreement_check_copies(struct members *members);

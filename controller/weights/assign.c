@@ -57,8 +57,8 @@ static int poorest_stage(struct members *members, const struct member *m)
 
 		if (!has_room(members, s) &&
 		    (!stage_moves_place(members, s) || stage_replicas(members, s, NULL) == 0))
-			/* the stage must not be taken from an absent node that may have its only
-			 * weights */
+			/* the stage must not be taken from an absent node that may have the
+			 * stage's only weights */
 			continue;
 		if (best < 0 ||
 		    (near == best_near ? sound_replicas(members, s) < sound_replicas(members, best)

@@ -3,10 +3,10 @@
  * A checkpoint is the last resort if a stage loses all replicas and copies. On every machine, one
  * replica of each stage writes the stage's file and reports its hash, which the store records. A
  * checkpoint is complete when every stage has a file. The controller then writes its manifest.
- * Nodes keep the two newest complete checkpoints while they write the next one. Before they write,
- * they delete the files of incomplete checkpoints. Without this, one node that never can write
- * would leave every checkpoint incomplete, and the files of these checkpoints would fill the disks
- * of all other nodes. */
+ * Nodes keep the two newest complete checkpoints while they write the next one. Before they
+ * write, they delete the files of incomplete checkpoints. Without this deletion, one node that
+ * can never write would leave every checkpoint incomplete, and the files of these checkpoints
+ * would fill the disks of all other nodes. */
 #include "controller/weights/checkpoints.h"
 
 #include <stdio.h>

@@ -35,11 +35,12 @@ void checkpoint_when_due(struct backups *backups);
 void checkpoint_saved(struct backups *backups, struct member *m, const struct msg_saved *r);
 /* Returns true if the last commit is on the nodes' disks, or need not be on them. */
 bool checkpoint_is_there(const struct backups *backups);
-/* Saves the last commit at once, even if no checkpoint is due. Must be called again while it
+/* Saves the last commit at once, even if no checkpoint is due. Must be called again as long as it
  * returns CHECKPOINT_WAITS. */
 enum checkpoint_state { CHECKPOINT_WHOLE, CHECKPOINT_WAITS, CHECKPOINT_FAILED };
 enum checkpoint_state checkpoint_now(struct backups *backups);
-/* Saves the last commit before the run ends. Returns true while the run has to wait for this. */
+/* Saves the last commit before the run ends. Returns true while the run has to wait for the
+ * checkpoint. */
 bool checkpoint_last(struct backups *backups);
 
 #endif

@@ -33,7 +33,7 @@ void copies_refuse(struct members *members, struct member *m, const char *why);
 bool copies_awaited(const struct member *m);
 /* Marks the copy as complete, with the weights after `iterations` committed iterations. */
 void copies_complete(struct member *m, uint64_t iterations, uint64_t hash);
-/* From the next order of sums on, sends no more sums to m's complete copy. */
+/* Stops sending sums to m's complete copy, from the next order to sum (MSG_REDUCE) on. */
 void copies_drop(struct member *m);
 /* Makes m's dropped copy of the stage complete again. Returns false if m has no such copy, or if
  * the copy is out of date. */
@@ -66,8 +66,8 @@ struct member *copies_holder(struct members *members, int stage, const struct me
 /* Returns true if m is excluded, and m's own weights are those of the stage after the last
  * commit. */
 bool copy_of_excluded(const struct members *members, const struct member *m, int stage);
-/* Marks the nodes whose copies get the stage's sum, and lists them in nodes (room for all members).
- * Returns their number. */
+/* Marks the nodes whose copies get the stage's sum, and lists them in `nodes`, which has room for
+ * all members. Returns their number. */
 uint32_t copies_of(struct members *members, int stage, uint16_t *nodes);
 /* Returns true if the node has memory for a copy of the stage. */
 bool copy_fits(const struct run *run, const struct member *m, int stage);

@@ -45,8 +45,8 @@ static bool find_path(const struct run *run, const struct msg_file_ask *ask, cha
 	       snprintf(path, PATH, "%s", o->corpus[ask->index]) < PATH;
 }
 
-/* Returns true if the controller is still fetching the file from the store. The agent will then
- * repeat its request. Otherwise fills in the answer. */
+/* Returns true if the controller is still fetching the file from the store. In that case the
+ * agent will repeat its request. Otherwise fills in the answer. */
 static bool fetch(struct backups *backups, struct member *m, const struct msg_file_ask *ask,
 		  struct msg *part)
 {

@@ -60,8 +60,8 @@ enum {
 
 #define LIMIT_US INT64_C(600000000)
 
-/* The thread's work, one file at a time. rc: the result, or an error found before the thread
- * starts, so that the thread is not started. */
+/* The thread's work, one file at a time. rc: the result of the work. If an error is found before
+ * the thread starts, rc is this error and the thread is not started. */
 struct work {
 	enum { WORK_CHECK, WORK_PUT, WORK_GET } kind;
 	struct remote *remote;

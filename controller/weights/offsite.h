@@ -25,14 +25,14 @@ void offsite_free(struct offsite *o); /* ends the store's command, and frees o, 
 void offsite_turn(struct backups *backups);
 void offsite_part(struct backups *backups, struct member *m, const struct msg *part);
 /* Collects the newest complete checkpoint, which must be of the last commit. Must be called again
- * while it returns OFFSITE_COMING. */
+ * as long as it returns OFFSITE_COMING. */
 enum offsite_files { OFFSITE_HERE, OFFSITE_COMING, OFFSITE_MISSING };
 enum offsite_files offsite_bring(struct backups *backups);
 /* Returns true while the end of the run should wait until the last checkpoint is stored. Reports
  * this in the journal once. */
 bool offsite_awaited(struct backups *backups);
-/* Returns true while skippipe export waits for a checkpoint. No agent may then remove this
- * checkpoint. */
+/* Returns true while skippipe export waits for a checkpoint. During this time no agent may remove
+ * the checkpoint. */
 bool offsite_asked(const struct backups *backups);
 /* Returns true if the run has a store (--checkpoint-to). The store may have files that no machine
  * has. */

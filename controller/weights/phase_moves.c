@@ -2,24 +2,25 @@
  *
  * Each phase has its own allocation of nodes to stages (planning/phase_targets.c). A node that
  * changes its stage fetches a standby copy of the new stage shortly before the phase begins, and
- * receives the sums of this stage from then on. While the last iteration before the phase runs, the
- * controller prepares an exchange: it lists the nodes whose copies are complete, and requests a
- * plan in which these nodes have their new stages and all others keep theirs. Between the two
- * iterations all listed nodes load their copies at once, and the new plan takes effect.
+ * receives the sums of this stage from then on. While the last iteration before the phase runs,
+ * the controller prepares an exchange: it lists the nodes whose copies are complete, and requests
+ * a plan in which these nodes have their new stages and all other nodes keep their stages.
+ * Between the two iterations all listed nodes load their copies at once, and the new plan takes
+ * effect.
  *
- * The controller saves the exchange before it sends any order. If it dies, the run therefore has
- * either the allocation before the exchange or the allocation after it. A node that has not loaded
- * its copy then loads it when it returns.
+ * The controller saves the exchange before it sends any order. If the controller dies, the run
+ * therefore has either the allocation before the exchange or the allocation after it. After a
+ * restart of the controller, a node that has not loaded its copy loads it when it returns.
  *
  * If a node dies, or its copy is lost or not complete in time, the node is not listed. If it was
  * listed already, the exchange is void, and the iteration uses the old allocation. The controller
  * prepares another exchange when no copy is being fetched any more, or after five iterations.
  *
- * In each stage one replica stays, so that the weights never exist only in copies. If stages start
- * from trained stages (stacking.c), nodes move only afterwards, because a node can have only one
- * copy at a time. A node of a stage that starts in this way must keep its first copy until it has
- * reported the commit with which the stage starts. Only then is the node ordered to fetch the copy
- * for its move. */
+ * In each stage one replica stays, so that the weights never exist only in copies. If stages
+ * start from trained stages (stacking.c), nodes move only afterwards, because a node can have
+ * only one copy at a time. A node of a stage that starts in this way must keep its first copy
+ * until it has reported the commit with which the stage starts. After this report, the controller
+ * orders the node to fetch the copy for its move. */
 #include "controller/weights/phase_moves.h"
 
 #include <math.h>
@@ -41,8 +42,8 @@
 #include "controller/weights/backups.h"
 
 enum {
-	/* number of iterations for which nodes with complete copies wait for nodes that still
-	 * fetch */
+	/* number of iterations for which nodes with complete copies wait for nodes that are still
+	 * fetching */
 	PATIENCE = 5,
 	EARLIEST = 3, /* fetches of copies begin at least this many iterations before the phase */
 	/* Number of failures to keep a copy after which the node does not move in this phase */
@@ -56,7 +57,7 @@ enum {
 /* ---- which nodes move ---- */
 
 /* Returns true if m still has to move to the stage that it has in the phase. m's field `home` is
- * its stage in the last allocation that took effect. */
+ * m's stage in the last allocation that took effect. */
 static bool is_due(const struct backups *backups, uint32_t phase, const struct member *m)
 {
 	int to = phase_targets_stage(backups->planning, phase, m->id);
@@ -179,7 +180,7 @@ bool phase_moves_pending(const struct backups *backups)
 
 /* Lets m give up a copy that m keeps for another purpose, so that m can fetch the copy for its
  * move. If another node has a copy of the same stage, releases m's copy. Otherwise makes another
- * node fetch one. */
+ * node fetch a copy of that stage. */
 static void free_node(struct backups *backups, struct member *m, uint32_t phase)
 {
 	struct members *members = backups->members;
@@ -191,7 +192,7 @@ static void free_node(struct backups *backups, struct member *m, uint32_t phase)
 			continue;
 		if (copy_usable(backups->run, o, m->copy.stage))
 			copies_release(members, m);
-		return; /* otherwise o is still fetching its copy, so m keeps its own */
+		return; /* o is still fetching its copy, so m keeps m's own copy */
 	}
 	for (uint32_t i = 0; i < members->n; i++) {
 		struct member *o = &members->list[i];

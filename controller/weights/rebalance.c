@@ -1,13 +1,14 @@
 /* rebalance.c - returns nodes to the stages that the first plan gave them.
  *
- * While nodes are away, other nodes take their stages (copies.c, placement.c). A node that returns
- * first has a different stage, although its links to the replicas there may be far slower.
+ * While nodes are away, other nodes take their stages (copies.c, placement.c). When a node
+ * returns, it gets another stage at first, although its links to the replicas of that stage may
+ * be far slower.
  *
  * Two running nodes exchange their stages if both would then be better placed. Each node first
  * fetches a copy of the other node's stage in the background. When both copies are complete, the
- * nodes exchange stages between two iterations, and the next iteration waits a moment for this. A
- * single node exchanges stages with an absent node if the stage that it leaves has enough other
- * replicas. */
+ * nodes exchange stages between two iterations, and the next iteration waits a moment for the
+ * exchange. A single node exchanges stages with an absent node if the stage that it leaves has
+ * enough other replicas. */
 #include "controller/weights/rebalance.h"
 
 #include "controller/members/member.h"

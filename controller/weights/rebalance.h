@@ -16,7 +16,7 @@ struct rebalance {
 /* Makes a node that is not in its home stage fetch that stage in the background. */
 void rebalance_turn(struct backups *backups);
 /* Called between two iterations. Exchanges the stages of the pair once both nodes have their
- * copies. Returns true if the next iteration has to wait for this. */
+ * copies. Returns true if the next iteration has to wait for the exchange. */
 bool rebalance_awaited(struct backups *backups);
 
 #endif

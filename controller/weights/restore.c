@@ -11,9 +11,9 @@
  *
  * 3. The run continues from the checkpoint. The other replicas fetch the weights from the readers.
  *
- * If a file is damaged, the controller uses an older checkpoint, and the journal says so. A node
- * that stays silent for much longer than the others took is abandoned. It is asked again only if no
- * other node can read the file. */
+ * If a file is damaged, the controller uses an older checkpoint, and the journal reports it. A node
+ * that stays silent for much longer than the other nodes took is abandoned. It is asked again
+ * only if no other node can read the file. */
 #include "controller/weights/restore.h"
 
 #include <assert.h>
@@ -177,10 +177,11 @@ static bool last_holder(const struct members *members, const struct member *m)
 	       !is_held(members, m->weights.stage, m);
 }
 
-/* Returns the node that should read the stage's file. A node of the stage is best if the file is on
- * its machine, or on the controller's, which sends it. The next best has the file in one of these
- * places, too, but is from another stage that has more replicas. Then comes any node of the stage,
- * because the folder may be shared. Nodes that did not answer earlier come last. */
+/* Returns the node that should read the stage's file. The best choice is a node of the stage if
+ * the file is on that node's machine, or on the controller's machine, which sends the file. The
+ * next best choice has the file in one of these places, too, but is from another stage that has
+ * more replicas. Then comes any node of the stage, because the folder may be shared. Nodes that
+ * did not answer earlier come last. */
 static struct member *choose_reader(struct backups *backups, int stage, uint64_t *hash)
 {
 	const struct restoring *r = &backups->restore;
@@ -233,7 +234,7 @@ static void order_restore(struct backups *backups, struct member *m, struct msg 
 	member_send(backups->run, m, msg);
 }
 
-/* Orders m to make the stage's weights as at the start of the run. */
+/* Orders m to make the weights that the stage had at the start of the run. */
 static void order_first(struct backups *backups, struct member *m, int stage)
 {
 	struct msg a = { .type = MSG_ASSIGN }, first;
@@ -334,8 +335,8 @@ static void reject_checkpoint(struct backups *backups)
 {
 	struct restoring *r = &backups->restore;
 
-	/* While the first weights are made again, no checkpoint is read, so none becomes
-	 * unusable. Only more nodes have to join. */
+	/* While the first weights are made again, no checkpoint is read, so no checkpoint becomes
+	 * unusable. The run continues when more nodes have joined. */
 	if (r->state == RESTORING_CHECKPOINT) {
 		r->below = r->iteration;
 		note(backups->run, NOTE_WARNING, -1, 0, "the checkpoint of it%llu is unusable: %s",
@@ -433,9 +434,9 @@ static void admit_reader(struct run *run, struct member *m)
 	member_apply(run, m, EVENT_ADMIT, "");
 }
 
-/* Goes back to the checkpoint once all files have been read. The store changes first. From then
- * on the run is at the checkpoint. Returns false if the store could not be written, which ends
- * the run. */
+/* Goes back to the checkpoint once all files have been read. The store changes first. From this
+ * change on, the run is at the checkpoint. Returns false if the store could not be written, which
+ * ends the run. */
 static bool go_back(struct backups *backups)
 {
 	struct restoring *r = &backups->restore;
@@ -471,7 +472,7 @@ static bool go_back(struct backups *backups)
 			backups->members->list[i].weights.stage = MSG_NO_STAGE;
 	for (int s = 0; s < backups->run->cluster->n_stages; s++)
 		admit_reader(backups->run, &backups->members->list[r->who[s]]);
-	/* no iteration is under way, so this becomes the number of the last commit */
+	/* no iteration is under way, so run->iteration gets the number of the last commit */
 	if (r->iteration < backups->run->committed)
 		backups->run->iteration = r->iteration;
 	backups->run->committed = r->iteration;
@@ -495,7 +496,7 @@ static bool go_back(struct backups *backups)
 /* ---- averaging the neighbours ---- */
 
 /* Adds a live replica of the stage `other`, but not the taker, to the order m. Returns false if
- * there is none, or if the tensors of the two stages differ in shape. */
+ * there is no such replica, or if the tensors of the two stages differ in shape. */
 static bool add_neighbour(struct backups *backups, const struct member *taker, int other,
 			  struct msg_restore *m, double *squares, uint16_t *nodes, uint8_t *stages)
 {

@@ -19,8 +19,8 @@ struct stall {
 	enum run_phase in; /* phase of the run that the loss of the stage interrupted */
 	int64_t since_us;
 	bool taken_over; /* some node is restoring the lost stage, or has taken it over */
-	/* When a node is next requested from the supervisor, and when averaging the neighbours is
-	 * next tried. */
+	/* Time of the next request to the supervisor for a node, and time of the next attempt to
+	 * average the neighbours. */
 	int64_t next_ask_us, next_average_us;
 };
 
@@ -40,7 +40,7 @@ struct restoring {
 	int who[MSG_STAGES]; /* the node that restores each stage; -1: no node was asked yet */
 	struct kept_shard *shards;
 	uint32_t n_shards;
-	int64_t asked_us; /* when a node was last ordered to restore a stage */
+	int64_t asked_us; /* time of the newest order to a node to restore a stage */
 	int stage;        /* the stage that is averaged from its neighbours */
 	uint32_t n_from;
 	uint16_t from_nodes[2];
@@ -72,8 +72,8 @@ void restore_look_again(struct backups *backups);
 void restore_failed(struct backups *backups, struct member *m, const struct msg_unready *u);
 /* Continues a restore; called in each turn */
 enum restore_outcome restore_turn(struct backups *backups);
-/* Returns how long the nodes that have not answered may stay silent. answered_us: when a node last
- * answered an order, or data last moved. */
+/* Returns how long the nodes that have not answered may stay silent. answered_us: time at which a
+ * node last answered an order, or at which data last moved. */
 int64_t restore_patience_us(const struct backups *backups, int64_t answered_us);
 /* Abandons the nodes that have not answered, so that other nodes are asked. The abandoned nodes
  * are asked again only if no other node can restore the stage. */

@@ -1,10 +1,10 @@
 /* stacking.c - stages that are visited for the first time start from a trained stage (--stack).
  *
- * In the first phase of the skip schedule, microbatches skip all stages that may be skipped. The
- * weights of these stages are then not worth keeping. Each of these stages has a source, a stage
- * that is always visited (stage_set_source). Some iterations before a phase visits these stages,
- * each of their replicas fetches a standby copy of the source. The copy follows every commit, as
- * every standby copy does.
+ * In the first phase of the skip schedule, microbatches skip all stages that may be skipped.
+ * During this phase the weights of these stages are not worth keeping. Each of these stages has a
+ * source, a stage that is always visited (stage_set_source). Some iterations before a phase
+ * visits these stages, each of their replicas fetches a standby copy of the source. The copy
+ * follows every commit, as every standby copy does.
  *
  * The commit of the last iteration before the phase says that the stages start from these copies
  * (msg_commit.stack_from). At this commit, an agent makes the step of the copy instead of the step
@@ -30,7 +30,7 @@
 
 enum {
 	EARLIEST = 8, /* fetches of copies begin at least this many iterations before the phase */
-	/* Number of iterations for which the phase waits for nodes that still fetch */
+	/* Number of iterations for which the phase waits for nodes that are still fetching */
 	PATIENCE = 3,
 	/* The phase does not wait for a node that failed this many times to keep a copy */
 	MOST_FAILURES = 3,
@@ -101,7 +101,7 @@ static uint64_t find_lead(const struct backups *backups)
 
 /* Lets m give up a copy that m keeps for another purpose, so that m can fetch its stage's source.
  * If another node has a copy of the same stage, releases m's copy. Otherwise makes another node
- * fetch one. Without this, a stage whose only replica keeps such a copy could never start from
+ * fetch a copy of that stage. A stage whose only replica kept such a copy could never start from
  * its source. */
 static void free_node(struct backups *backups, struct member *m)
 {

@@ -2,9 +2,9 @@
  * node's own weights.
  *
  * If a stage has only one replica left, a node with a standby copy moves to this stage. The
- * node's own stage must have enough other replicas. The stage then has two replicas, although no
- * weights were fetched. If the node moved only after the death of the last replica, the stage
- * would again have one replica and no copy. */
+ * node's own stage must have enough other replicas. After the move the stage has two replicas,
+ * although no weights were fetched. If the node moved only after the death of the last replica,
+ * the stage would again have one replica and no copy. */
 #include "controller/weights/stage_moves.h"
 
 #include "controller/members/failure_detector.h"
@@ -77,7 +77,8 @@ void stage_moves_move(struct members *members, struct member *m, int stage)
 
 void stage_moves_load(struct members *members, struct member *m, int stage)
 {
-	/* With this set, members_assign keeps the stage even if m's links to it are slow */
+	/* While is_loading is set, members_assign keeps the stage even if m's links to it are
+	 * slow */
 	m->move.is_loading = true;
 	members_assign(members, m, stage, true);
 	members->moved_us = members->run->now_us;

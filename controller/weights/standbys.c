@@ -40,9 +40,9 @@ enum {
 
 /* ---- reports about copies ---- */
 
-/* Orders a joiner that has reported a complete copy to load the copy, if it belongs to the last
- * commit. If a newer commit was decided meanwhile, the order follows once the joiner has reported
- * that commit. */
+/* Orders a joiner that has reported a complete copy to load the copy, if the copy belongs to the
+ * last commit. If a newer commit was decided meanwhile, the order follows once the joiner has
+ * reported the newer commit. */
 static void load_copy(struct members *members, struct member *m)
 {
 	if (!member_is_replica(m) && m->assigned.number < m->copy.order &&
@@ -125,8 +125,8 @@ static double transfer_to_copies_s(const struct members *members)
 	return most;
 }
 
-/* Returns how long the commit waits for copies. The time grows with that of the replicas' sums,
- * because a slow machine delays both. */
+/* Returns how long the commit waits for copies. The time grows with the time of the replicas'
+ * sums, because a slow machine delays both. */
 static int64_t patience_us(const struct members *members, double took_s)
 {
 	const struct run *run = members->run;

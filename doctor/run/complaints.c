@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 
 static const struct kind {
-	/* A line of the journal that contains these words is a complaint of this kind. */
+	/* If a line of the journal contains these words, it is a complaint of this kind. */
 	const char *words;
 	enum finding_level level;
 	const char *remedy;

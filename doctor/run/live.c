@@ -57,7 +57,8 @@ static void take_message(void *context, struct msg *m)
 	struct picture *p = context;
 
 	switch (m->type) {
-	/* A snapshot begins: the first one, or another one after a lost connection. */
+	/* A snapshot begins. It is the first snapshot, or another snapshot after a lost
+	 * connection. */
 	case MSG_SEE_RUN:
 		p->notes.n = 0;
 		picture_size(p, m->u.see_run.n_nodes);

@@ -1,5 +1,5 @@
 /* members.c - checks the nodes of a run. In a large fleet, a person easily overlooks a node that
- * has left, or one that computes on the CPU while others have GPUs. */
+ * has left, or a node that computes on the CPU although the other nodes have GPUs. */
 #include "doctor/run/members.h"
 
 #include <inttypes.h>

@@ -2,7 +2,8 @@
  *
  * Before the first plan each agent tries to reach every other agent. The record lists the links
  * that failed, and the journal gives the causes. If the port of a node is closed, no other node
- * reaches it. If a machine blocks outgoing connections, its node reaches no other node.
+ * reaches the node. If a machine blocks outgoing connections, the machine's node reaches no other
+ * node.
  */
 #include "doctor/run/pairs.h"
 
@@ -10,7 +11,7 @@
 #include <string.h>
 
 enum { NAMES_ROOM = 240, CAUSE_ROOM = 128, PAIRS_MOST = 20 };
-#define BANDWIDTH_LOW 1e6 /* bytes/s; a link with a lower bandwidth is reported */
+#define BANDWIDTH_LOW 1e6 /* a link with a lower bandwidth is reported; bytes/s */
 
 static const struct picture_link *link_of(const struct picture *p, uint32_t from, uint32_t to)
 {
@@ -18,8 +19,8 @@ static const struct picture_link *link_of(const struct picture *p, uint32_t from
 }
 
 /* Finds why node `from` cannot reach node `to`. note_unreachable (controller/network/measuring.c)
- * writes the cause into the journal: the text after "direction: " and before the advice. The newest
- * line counts. */
+ * writes the cause into a line of the journal, after "direction: " and before the advice. If
+ * there are several lines, the newest line counts. */
 static void find_cause(const struct picture *p, uint32_t from, uint32_t to, char out[CAUSE_ROOM])
 {
 	char words[40];
@@ -40,8 +41,8 @@ static void find_cause(const struct picture *p, uint32_t from, uint32_t to, char
 	}
 }
 
-/* Lists the names of the nodes that cannot reach node `to` in `out`, and sets *first to the first
- * of them. Returns their number. */
+/* Finds the nodes that cannot reach node `to`. Writes their names to `out`, sets *first to the
+ * first of these nodes, and returns their number. */
 static unsigned list_unable(const struct picture *p, uint32_t to, char out[NAMES_ROOM],
 			    uint32_t *first)
 {
@@ -108,8 +109,8 @@ static void check_target(struct findings *f, const struct picture *p, uint32_t t
 			       label);
 }
 
-/* Adds an error if node `from` could not reach any of two or more nodes: the cause then lies with
- * `from` itself. */
+/* If node `from` has tried to reach two or more nodes and has reached none, adds an error. The
+ * cause is then at node `from` itself. */
 static void check_source(struct findings *f, const struct picture *p, uint32_t from)
 {
 	unsigned broken = 0, works = 0;
@@ -128,8 +129,9 @@ static void check_source(struct findings *f, const struct picture *p, uint32_t f
 		       label);
 }
 
-/* Extreme links among those that work: the one with the longest latency (far), with the lowest
- * bandwidth (slow), and with the largest product of latency and bandwidth (fat). NULL: none. */
+/* The extreme links among the links that work: the link with the longest latency (far), the link
+ * with the lowest bandwidth (slow), and the link with the largest product of latency and
+ * bandwidth (fat). NULL: no link works. */
 struct extremes {
 	const struct picture_link *far, *slow, *fat;
 };

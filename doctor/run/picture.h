@@ -1,5 +1,5 @@
 /* picture.h - what the checks know of a run: its nodes, the links between them, and the journal.
- * The record or the controller of the run is the source. */
+ * This information comes from the record or from the controller of the run. */
 #ifndef DOCTOR_RUN_PICTURE_H
 #define DOCTOR_RUN_PICTURE_H
 
@@ -21,8 +21,8 @@ struct picture_node {
 
 struct picture_link {
 	enum { LINK_UNKNOWN, LINK_WORKS, LINK_BROKEN } state;
-	double latency_s; /* time in one direction */
-	double bytes_s;   /* bandwidth; 0: not measured */
+	double latency_s; /* latency in one direction, s */
+	double bytes_s;   /* bandwidth, bytes/s; 0: not measured */
 };
 
 /* A warning, an alert, or a line of an agent's log. */
@@ -41,14 +41,14 @@ struct picture {
 	bool is_emulated;
 	uint32_t n;
 	struct picture_node *nodes; /* array of n */
-	/* (n, n) The link from node a to node b has index a * n + b. */
+	/* Array of n * n links. The link from node a to node b has the index a * n + b. */
 	struct picture_link *links;
 	LIST(struct picture_note) notes;
 };
 
 /* Makes room for n nodes, of which nothing is known yet. All former nodes are dropped. */
 void picture_size(struct picture *p, uint32_t n);
-/* Adds a line of the journal. If there are too many, the oldest line is dropped. */
+/* Adds a line of the journal. If there are too many lines, drops the oldest line. */
 void picture_add_note(struct picture *p, const struct picture_note *note);
 void picture_free(struct picture *p);
 

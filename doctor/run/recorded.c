@@ -1,5 +1,5 @@
-/* recorded.c - reads members, links and complaints from the record of a run: the measured cluster,
- * the newest state of each node, and the warnings and alerts of the journal. */
+/* recorded.c - reads the nodes, the links and the journal from the record of a run: the measured
+ * cluster, the newest state of each node, and the warnings and alerts of the journal. */
 #include "doctor/run/recorded.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static double cell(const json_t *matrix, uint32_t i, uint32_t j)
 	return json_number_value(json_array_get(json_array_get(matrix, i), j));
 }
 
-/* Reads the links. The object has no member "links" if the cluster was not measured. */
+/* Reads the links. If the cluster was not measured, the object has no member "links". */
 static void read_links(struct picture *p, const json_t *cluster)
 {
 	const json_t *links = json_object_get(cluster, "links");

@@ -6,7 +6,7 @@
 #include "doctor/run/picture.h"
 
 /* Reads the record RUN-DIR/run.db. A running controller may write the record at the same time.
- * Errors are those of store_open, and -EBADMSG: the recorded cluster is damaged. On error *out is
+ * Errors are those of store_open. -EBADMSG: the recorded cluster is damaged. On error *out is
  * empty. */
 int recorded_read(struct picture *out, const char *folder, struct error *err);
 

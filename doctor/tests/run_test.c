@@ -171,7 +171,7 @@ TEST(lost_nodes_and_unlike_devices_are_found)
 	p.is_running = false;
 	p.nodes[1].state = NODE_DEAD;
 	examine(&f, &p);
-	/* The run has ended, so a node that is gone is no problem. */
+	/* The run has ended, so it is no problem that a node has left. */
 	must_be(&f, "nodes", FINDING_OK);
 	findings_free(&f);
 }

@@ -49,8 +49,8 @@
 struct codec {
 	enum tensor_format format;
 	uint32_t group; /* number of values in a group; a group has one scale */
-	/* Number of channels, if the numbers are (tokens, channels) and the means of channels are
-	 * sent; 0: no means. */
+	/* If the means of channels are sent: number of channels, and the numbers are (tokens,
+	 * channels). 0: no means are sent. */
 	uint32_t channels;
 };
 
@@ -64,7 +64,8 @@ struct codec codec_of_activation(enum tensor_format format, uint32_t channels);
 struct codec codec_of_gradient(enum tensor_format format);
 
 size_t codec_bytes(const struct codec *c, size_t n);
-/* Encodes x (n) to `to` (codec_bytes). If c->channels is not 0, n is a multiple of this number. */
+/* Encodes x (n) to `to` (codec_bytes). If c->channels is not 0, n is a multiple of
+ * c->channels. */
 void codec_encode(const struct codec *c, void *to, const float *x, size_t n);
 /* Decodes `from` (codec_bytes), which need not be aligned, to `to` (n). */
 void codec_decode(const struct codec *c, float *to, const void *from, size_t n);
@@ -95,8 +96,9 @@ struct sum_block {
 enum { SUM_BLOCK = 512 * FORMAT_SUM_GROUP };
 /* Returns how a block is encoded. */
 struct codec codec_of_sum(const struct sum_codec *c);
-/* Cuts the floats [from, from + n) of the stage into blocks of at most `most` floats, a multiple of
- * FORMAT_SUM_GROUP: gives *out, which the caller frees, and returns the number of blocks. */
+/* Cuts the floats [from, from + n) of the stage into blocks of at most `most` floats. `most` must
+ * be a multiple of FORMAT_SUM_GROUP. Gives the blocks in *out, which the caller frees, and
+ * returns their number. */
 size_t sum_codec_cut(const struct sum_codec *c, size_t from, size_t n, size_t most,
 		     struct sum_block **out);
 

@@ -35,7 +35,7 @@ struct head {
 	const float *q, *k, *values;
 	/* (TILE, TILE) scores, and the gradient of the probabilities. */
 	float *scores, *dp;
-	/* (TILE) a value for each query: the arguments of softmax_tile, and the dot of
+	/* (TILE) a value for each query: most, sum and shrink of softmax_tile, and dot of
 	 * softmax_tile_backward. */
 	float *most, *sum, *shrink, *dot;
 };

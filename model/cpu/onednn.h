@@ -1,4 +1,4 @@
-/* onednn.h - hides the differences between oneDNN 2 and 3, which are the arguments of three calls.
+/* onednn.h - hides the differences between oneDNN 2 and 3. Three calls have different arguments.
  *
  * In version 2 a description of memory is a struct, and an operation is described before its
  * primitive is made. In version 3 a description of memory is a handle, and one call describes the

@@ -25,7 +25,7 @@ struct worker {
 
 struct pool {
 	uint32_t threads;
-	struct worker *workers; /* (threads - 1) threads, without the caller's */
+	struct worker *workers; /* threads - 1 workers, because the caller's thread works too */
 	uint32_t started;
 	pool_work *work;
 	void *arg;

@@ -24,7 +24,7 @@ struct shape {
 	bool adds;
 };
 
-/* A matmul primitive for one shape, and memory handles that each call points to its own arrays. */
+/* A matmul primitive for one shape, and memory handles, which each call sets to its arrays. */
 struct kept {
 	struct shape shape;
 	/* The primitive; NULL: it could not be made, and is not tried again. */
@@ -191,9 +191,9 @@ void product_thread_free(struct product_thread *t)
 	free(t);
 }
 
-/* Sets the handle of a matrix rows x cols, stored transposed or not. ld: numbers between the
- * beginnings of two rows, more than their length if there are gaps.
- */
+/* Sets the handle of a matrix rows x cols, stored transposed or not. ld: distance from the
+ * beginning of a row to the beginning of the next row, in numbers. If there are gaps, ld is
+ * greater than the length of a row. */
 static bool make_memory(struct product_thread *t, dnnl_memory_t *m, size_t rows, size_t cols,
 			bool transposed, size_t ld, dnnl_data_type_t type)
 {

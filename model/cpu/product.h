@@ -1,9 +1,9 @@
 /* product.h - matrix products by oneDNN, in the calling thread alone.
  *
- * Row-major; ld* are floats between rows. beta 0 overwrites c, 1 adds to c. M, N, K > 0. With a
- * product_thread, the factors are rounded to bf16 and their products summed in fp32. oneDNN's
- * matmul primitives for this are made once for each shape and kept. Without a product_thread
- * (NULL), everything is in fp32.
+ * Row-major; ld*: floats from the beginning of one row to the beginning of the next. beta 0
+ * overwrites c, 1 adds to c. M, N, K > 0. With a product_thread, the factors are rounded to bf16
+ * and their products summed in fp32. oneDNN's matmul primitives for this are made once for each
+ * shape and kept. Without a product_thread (NULL), everything is in fp32.
  */
 #ifndef MODEL_CPU_PRODUCT_H
 #define MODEL_CPU_PRODUCT_H

@@ -1,6 +1,6 @@
 /* One stage on the CPU. All its memory is one allocation: a first walk over the arrays adds up
- * their sizes, a second one places the arrays. Layers run in order. Each operation is divided among
- * the pool's threads in such a way that results do not depend on the number of threads. */
+ * their sizes, a second walk places the arrays. Layers run in order. Each operation is divided
+ * among the pool's threads in such a way that results do not depend on the number of threads. */
 #include "model/cpu/stage_cpu.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "model/hash.h"
 #include "model/squares.h"
 
-enum { LOGITS_MOST = 8 << 20 /* limit of floats of logits held at a time */ };
+enum { LOGITS_MOST = 8 << 20 /* limit of the logits in memory, in floats */ };
 
 static void carve_scratch(struct cpu_stage *s, struct carver *c)
 {
@@ -58,8 +58,9 @@ static size_t carve_stage(struct cpu_stage *s, char *base)
 	return c.used;
 }
 
-/* Returns the operations other than products for an instruction set. amx only changes products, so
- * its other operations are those of v4. NULL: this CPU lacks the set. */
+/* Returns the operations other than products for an instruction set. amx differs from v4 only in
+ * products, so this function returns the operations of v4 for amx. NULL: this CPU lacks the
+ * set. */
 static const struct vector_ops *ops_of(const char *set)
 {
 	return vector_ops_named(strcmp(set, "amx") == 0 ? "v4" : set);

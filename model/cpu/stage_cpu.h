@@ -36,7 +36,7 @@ struct cpu_stage {
 	const struct vector_ops *v;
 	struct attention_shape shape;
 	struct pool *pool;
-	/* (threads) memory of each thread for products; NULL unless in bf16 */
+	/* One entry for each thread: its memory for products in bf16. NULL in fp32. */
 	struct product_thread **products;
 	size_t rows;                      /* number of rows R */
 	size_t kv;                        /* width of the keys of all heads together */

@@ -114,8 +114,8 @@ static void put_next(struct cuda_stage *s, const struct stage_task *t)
 	s->crossing.in[buffer].number = t->next_number;
 }
 
-/* Completes the buffer's earlier output and encodes the new one into the buffer. Then copies the
- * buffer to pinned memory while the device computes. */
+/* Completes the buffer's earlier output and encodes the new output into the buffer. Then copies
+ * the buffer to pinned memory while the device computes. */
 static void get_beside(struct cuda_stage *s, const struct codec *c, int buffer, float *from)
 {
 	assert(!s->l->activations_stay);

@@ -71,7 +71,7 @@ struct tensor {
 
 enum operation_kind { MATMUL = 1, POINTWISE, REDUCE, RESHAPE };
 
-/* y = x, combined with b, and with t for CUDNN_SELECT (t ? x : b). 0: none. */
+/* y is x combined with b; for CUDNN_SELECT, y is t ? x : b. Tensor number 0 means: none. */
 struct operation {
 	enum operation_kind kind;
 	int mode;

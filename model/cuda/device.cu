@@ -356,8 +356,8 @@ static cudaStream_t stream_of(const struct device *d, enum device_stream stream)
 	return stream == STREAM_COMPUTE ? d->stream : d->beside[stream];
 }
 
-/* Names the card and the version of cuBLASLt, with text between the two. The names in tables of
- * algorithms have no text between the two (product_table.h). */
+/* Names the card and the version of cuBLASLt. `between` is put between the two; it is "" for the
+ * names in tables of algorithms (product_table.h). */
 static void name_card(char *out, size_t size, const struct cudaDeviceProp *p, const char *between)
 {
 	const char *name = p->name;

@@ -1,8 +1,9 @@
 /* device.h - the operations of a GPU that a stage uses: memory, copies, matrix products, kernels.
  *
- * Work is queued in order on one stream, except for copies that run beside it. Calls without a
- * result record the first failure, and device_status reports it. Any thread may call, but only one
- * at a time. device.cu is for GPUs; tests have an emulated device on the CPU.
+ * Work is queued in order on one stream, except for copies that run at the same time on other
+ * streams. Calls without a result record the first failure, and device_status reports it. Any
+ * thread may call, but only one at a time. device.cu is for GPUs; tests have an emulated device
+ * on the CPU.
  */
 #ifndef MODEL_CUDA_DEVICE_H
 #define MODEL_CUDA_DEVICE_H
@@ -31,8 +32,8 @@ enum { DEVICE_CARD_MOST = 28 };
 int device_look(uint32_t number, char *text, size_t size, uint64_t *free_bytes,
 		struct error *err);
 
-/* Returns true if this program has no code for the GPU, so that the driver compiles it at the first
- * use, which takes tens of seconds. */
+/* Returns true if this program has no machine code for the GPU. The driver then compiles the
+ * program's code at the first use, which takes tens of seconds. */
 bool device_compiles(uint32_t number);
 /* Writes a GPU's place on the PCI bus, as "0000:65:00.0"; "" if it is unknown. */
 void device_bus_id(uint32_t number, char *out, size_t size);
@@ -56,7 +57,7 @@ const char *device_failure(const struct device *d);
 size_t device_shared_most(const struct device *d);
 /* Returns the bytes of the cache that all multiprocessors share. */
 size_t device_cache(const struct device *d);
-/* Lowers the limit of shared memory of a block to that of a smaller card, in floats. For checks. */
+/* Lowers the limit of a block's shared memory to `floats`, as on a smaller card. For checks. */
 void device_limit_shared(struct device *d, size_t floats);
 
 /* Allocates device memory, which device_close frees. `spare` bytes of the device must stay free for
@@ -65,11 +66,11 @@ int device_allocate(struct device *d, size_t size, size_t spare, void **out, str
 /* Allocates pinned host memory, which is copied at full speed. device_close frees it. */
 int device_allocate_host(struct device *d, size_t size, void **out, struct error *err);
 
-/* Copies to and from the device. The other memory may also be a device's, if the caller has waited
- * for that device (device_status). Pinned memory (device_allocate_host) is copied in the
- * background, and the caller must not change it until the next device_status. With other host
- * memory the call waits and is slower, and the caller may change the memory after the call. A
- * device_get is complete after the next device_status. */
+/* Copies to and from the device. The host pointer may also point to memory of another device, if
+ * the caller has waited for that device (device_status). Pinned memory (device_allocate_host) is
+ * copied in the background, and the caller must not change it until the next device_status. With
+ * other host memory the call waits and is slower, and the caller may change the memory after the
+ * call. A device_get is complete after the next device_status. */
 void device_put(struct device *d, void *to, const void *from_host, size_t size);
 void device_get(struct device *d, void *to_host, const void *from, size_t size);
 /* ---- copies beside the computation ----
@@ -161,9 +162,10 @@ unsigned device_resident(struct device *d, enum device_kernel kernel, bool bf16,
 
 /* ---- attention by cuDNN, a trial ---- */
 
-/* Plans attention in bf16 for the shape, which replaces the shape of an earlier call. *bytes: of
- * device memory that the passes work in, which the caller allocates. -ENODEV: cuDNN is missing, and
- * *err has the remedy. -EIO: cuDNN refused the device. -ENOTSUP: as for cudnn_plan. */
+/* Plans attention in bf16 for the shape, which replaces the shape of an earlier call. *bytes:
+ * size of the device memory that the passes work in. The caller allocates this memory. -ENODEV:
+ * cuDNN is missing, and *err has the remedy. -EIO: cuDNN refused the device. -ENOTSUP: as for
+ * cudnn_plan. */
 int device_plan_attention(struct device *d, const struct cudnn_shape *shape, size_t *bytes,
 			  struct error *err);
 /* Queues a planned pass. */

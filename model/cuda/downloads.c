@@ -21,7 +21,7 @@ struct downloads {
 	struct device *d;
 	unsigned char *pinned[CROSSINGS];
 	struct stage_output
-		*held[CROSSINGS]; /* the output whose bytes the buffer has; NULL: none */
+		*held[CROSSINGS]; /* the output in each buffer; NULL: none */
 };
 
 struct stage_output {

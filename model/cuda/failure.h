@@ -14,8 +14,8 @@ struct failure {
 	char text[256];             /* the failure in words; "": none */
 };
 
-/* Notes a failure, unless an earlier failure is known, because the first one causes the others.
- * what: the kernel, product or copy that failed. */
+/* Notes a failure, unless an earlier failure is known, because the first failure causes the later
+ * failures. what: the kernel, product or copy that failed. */
 void failure_note(struct failure *f, const char *what, const char *why);
 void failure_recording_begins(struct failure *f);
 /* Returns true if a recording is complete: the caller could end it, and no product, kernel or copy

@@ -1,4 +1,4 @@
-/* kernel_args.h - the arguments of the GPU's kernels, and their sizes of blocks.
+/* kernel_args.h - the arguments of the GPU's kernels, and the sizes of the kernels' blocks.
  *
  * A `real` is a number in the precision that the launch chooses: float, or bf16 in 16 bits. Sums
  * and all numbers that are declared as float are float in both cases. */
@@ -188,7 +188,7 @@ struct squares_args {
 	size_t n;
 };
 
-/* Each thread adds a number of `from` (n) to `to`, as stage_add does. */
+/* Each thread adds one element of `from` (n) to the same element of `to`, as stage_add does. */
 struct add_args {
 	float *to;
 	const float *from;

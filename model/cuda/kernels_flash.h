@@ -18,8 +18,8 @@
  *     a (16, 16) pairs of bf16: a[0] as c[0], c[1]; a[1] as c[2], c[3]; a[2], a[3] 8 columns on
  *     b (16, 8) pairs: b[0] rows 2 (l % 4) and the next of column l / 4; b[1] 8 rows on
  *
- * so two c side by side become an a without leaving the thread. The including file defines these
- * macros. All threads of a warp use the first four together:
+ * Two matrices c side by side therefore become a matrix a, and no number leaves its thread. The
+ * including file defines these macros. All threads of a warp use the first four together:
  *
  *     TENSOR_PRODUCT(c, a, b0, b1)  c += a b
  *     LOAD_MATRICES(r, at)          loads four matrices (8, 8) of bf16. In lane l, `at` is the
@@ -192,8 +192,8 @@ DEVICE void flash_turn_back(const struct attention_args *a, float sums[][4], uns
 	}
 }
 
-/* For a tile on the diagonal, in which queries and keys have the same positions: hides the keys
- * that follow each query. */
+/* For a tile on the diagonal, in which queries and keys have the same positions: hides from each
+ * query the keys that follow this query. */
 DEVICE void flash_hide(float s[FLASH_EIGHTS][4], float value)
 {
 	unsigned row = flash_row(), column = flash_column();
@@ -404,9 +404,10 @@ DEVICE void flash_load_queries(const struct attention_args *a, uint16_t *to, flo
 	flash_load_small(a, small, b, h, q0);
 }
 
-/* Adds the gradients of keys and values that come from a tile of queries at q0. The registers limit
- * the number of queries that are taken at a time. mine: this warp's keys. key: number of this
- * thread's first key. hidden: some queries come before some keys, or lie beyond the last query. */
+/* Adds what a tile of queries at q0 contributes to the gradients of keys and values. The
+ * registers limit the number of queries that are taken at a time. mine: this warp's keys. key:
+ * number of this thread's first key. hidden: some queries come before some keys, or lie beyond
+ * the last query. */
 DEVICE void flash_dkv_tile(const struct attention_args *a, float dk[][4], float dv[][4],
 			   const uint16_t *mine, const uint16_t *queries, const float *small,
 			   unsigned q0, unsigned key, bool hidden, unsigned wide)

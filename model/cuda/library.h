@@ -12,17 +12,18 @@
 struct nvidia_library {
 	const char *file;    /* name of the shared library */
 	const char *title;   /* name in messages */
-	const char *package; /* its folder among NVIDIA's Python packages: "cublas", "cudnn" */
+	/* The library's folder among NVIDIA's Python packages: "cublas", "cudnn". */
+	const char *package;
 	const char *remedy;  /* how to get the library: "install ..." */
 	const char *const *names;
 	size_t n; /* number of names */
 };
 
-/* Opens a library and fills in the n functions. The library stays open until the process ends. The
- * function searches where the system's loader looks, then in the folders of CUDA toolkits. Last it
- * searches among the Python packages of the active environment (VIRTUAL_ENV, CONDA_PREFIX) and of
- * the system, because an image with PyTorch has the libraries there. -ENODEV: the library or a
- * function is missing; *err says which, and names the remedy. */
+/* Opens a library and fills in the n functions. The library stays open until the process ends.
+ * The function searches where the system's loader looks, then in the folders of CUDA toolkits.
+ * Finally it searches among the Python packages of the active environment (VIRTUAL_ENV,
+ * CONDA_PREFIX) and of the system, because an image with PyTorch has the libraries there.
+ * -ENODEV: the library or a function is missing; *err says which, and names the remedy. */
 int nvidia_library_open(const struct nvidia_library *what, void **functions, struct error *err);
 
 #endif

@@ -181,7 +181,7 @@ static void read_throttling(const struct nvml *n, struct gpu_figures *out)
 		out->throttling |= GPU_HEAT;
 	if (bits & HARDWARE_POWER_BRAKE)
 		out->throttling |= GPU_POWER_BRAKE;
-	/* Newer drivers report the cause in a bit of its own besides this bit. */
+	/* In addition to this bit, newer drivers set another bit for the cause. */
 	if (bits & HARDWARE_SLOWDOWN && !(bits & (HARDWARE_THERMAL | HARDWARE_POWER_BRAKE)))
 		out->throttling |= GPU_HARDWARE;
 	if (bits & SOFTWARE_POWER_CAP)

@@ -9,7 +9,7 @@
 enum { OWN_MEMORY_MOST = 16 };
 
 struct own_memory {
-	void *at[OWN_MEMORY_MOST]; /* (n) beginnings of the allocations, borrowed */
+	void *at[OWN_MEMORY_MOST]; /* where each of the n allocations begins, borrowed */
 	size_t bytes[OWN_MEMORY_MOST];
 	int n;
 };

@@ -44,7 +44,7 @@ static void norm_forward(struct cuda_stage *s, real *y, float *rstd, const float
 }
 
 /* dx += the gradient of x. The caller sets dy, x, rstd, dx and the outputs that it wants. count:
- * also adds the weight's gradient to the stage's. */
+ * also adds the gradient of the weight to the stage's gradient. */
 static void norm_backward(struct cuda_stage *s, struct norm_backward_args a, size_t weight,
 			  size_t rows, bool count)
 {
@@ -65,7 +65,7 @@ static void norm_backward(struct cuda_stage *s, struct norm_backward_args a, siz
 			      COLUMNS * GROUPS, COLUMNS * GROUPS, &sum);
 }
 
-/* Returns the product x (rows, k) w (n, k)^T, for which the caller sets the output (rows, n). */
+/* Describes the product x (rows, k) w (n, k)^T. The caller sets the output (rows, n). */
 static struct device_product forward_product(struct cuda_stage *s, const real *x, size_t weight,
 					     size_t rows, size_t n, size_t k)
 {
@@ -309,8 +309,8 @@ static void attention_backward(struct cuda_stage *s, const struct saved_layer *k
 		rotate_heads(s, s->t.dqkv, -1);
 }
 
-/* ---- passes ---- layer_forward with out NULL computes only arrays that the backward pass reads
- * and cannot compute itself. */
+/* ---- passes ---- If `out` is NULL, layer_forward computes only arrays that the backward pass
+ * reads and cannot compute itself. */
 
 static void layer_forward(struct cuda_stage *s, uint32_t layer, const struct saved_layer *k,
 			  float *out)

@@ -8,9 +8,10 @@
  *
  *     0 1 0 1 4096 768 768 768 768 768 3f 100000012 0 0 1 0 0 0 sm_90 H200 132 SMs cuBLAS 130100
  *
- * These are kind, bf16, c_bf16, added (0 no, 1 an array, 2 c itself), m, n, k, lda, ldb and ldc of
- * struct device_product, the algorithm in hexadecimal, and the card. Of several rows for a product
- * the first counts. Empty lines are ignored, and so are lines that begin with #.
+ * These are kind, bf16, c_bf16, added (0 no, 1 an array, 2 c itself), m, n, k, lda, ldb and ldc
+ * of struct device_product, the algorithm in hexadecimal, and the card. If several rows are for
+ * the same product, the first row counts. Empty lines are ignored, and so are lines that begin
+ * with #.
  */
 #ifndef MODEL_CUDA_PRODUCT_TABLE_H
 #define MODEL_CUDA_PRODUCT_TABLE_H

@@ -16,7 +16,7 @@
 
 enum {
 	ALIGN = 256,
-	LOGITS_MOST = 256 << 20, /* limit of floats of logits that are computed at a time */
+	LOGITS_MOST = 256 << 20, /* limit of the logits that are computed at a time, in floats */
 	PIECE_MOST = 1 << 20,    /* floats that are copied at a time through pinned memory */
 	SPARE = 512 << 20,       /* bytes of device memory reserved for code */
 	LOSS_PASSES = 3,
@@ -389,7 +389,7 @@ static float *host_array(struct cuda_stage *s, enum stage_array which)
 
 	if (s->host[which])
 		return s->host[which];
-	if (size > memory_usable()) /* pinning it would stall the system */
+	if (size > memory_usable()) /* pinning so much would stall the system */
 		error_set(&err, -ENOMEM, "no %.1f MiB are free", (double)size / 0x1p20);
 	else
 		device_allocate_host(s->d, size, &memory, &err);
@@ -589,7 +589,7 @@ static float *cuda_room(void *self, struct error *err)
 	return room;
 }
 
-/* Puts the encoded activation in t.dx, because no pass is running that uses t.dx. */
+/* Stores the encoded activation in t.dx, which no pass uses at this time. */
 static int cuda_round(void *self, float *room, const struct codec *codec)
 {
 	struct cuda_stage *s = self;
@@ -778,8 +778,9 @@ static int cuda_squares(void *self, double *sum)
 	return cuda_square_array(s, s->array[ARRAY_GRADIENT], s->l->parameters, sum);
 }
 
-/* Makes an optimizer's step. gradient: NULL for the stage's own; stage_summed for the sum on the
- * device; or an array in host memory, which first overwrites the stage's own. */
+/* Makes an optimizer's step. gradient: NULL for the stage's own gradient; stage_summed for the
+ * sum on the device; or an array in host memory, which is first copied over the stage's own
+ * gradient. */
 static int cuda_step(void *self, const float *gradient, float scale, const struct adamw *h,
 		     uint64_t t)
 {

@@ -53,8 +53,8 @@ struct passes {
 	struct pass *loss;
 };
 
-/* Two buffers of pinned memory, used in turns, through which numbers of arrays pass on their way to
- * or from the caller's memory. */
+/* Two buffers of pinned memory, used in turns. The elements of arrays pass through these buffers
+ * on their way to or from the caller's memory. */
 struct pieces {
 	float *at[2]; /* (size) */
 	int next;
@@ -95,7 +95,7 @@ struct cuda_stage {
 	 * at multiples of 16 bytes. Tensor cores need this. */
 	size_t vocab_stride;
 	float scale;  /* factor of attention scores */
-	unsigned trials; /* set of enum trial */
+	unsigned trials; /* set of values of enum trial */
 
 	float *array[ARRAY_COUNT]; /* (P) weights, gradient and moments, each an array */
 	uint16_t *rounded;         /* (P) copy of the weights in bf16; NULL in float */
@@ -103,7 +103,7 @@ struct cuda_stage {
 	struct saved_layer *saved; /* (slots, n_layers) saved layers, then one set for evaluation */
 	/* (slots + 1, R) tokens, in stage 0 only; the last row is for evaluation. */
 	int32_t *tokens;
-	int32_t *order;            /* (slots, R) rows in order of their tokens, in stage 0 only */
+	int32_t *order;            /* (slots, R) rows sorted by token, in stage 0 only */
 	struct cuda_scratch t;
 	struct cuda_sums sums;
 	struct passes passes;
@@ -120,8 +120,8 @@ struct cuda_stage {
 	unsigned char *host_leaves; /* (hash_leaves(4 P), HASH_DIGEST) copy of t.leaves */
 	/* (R + 1) tokens, or t.targets, before they are copied to the device, in stage 0 only. */
 	int32_t *host_tokens;
-	/* (R) the order before it is copied to the device, and (vocab + 1) first index of each
-	 * token's rows in it. */
+	/* (R) the sorted rows before they are copied to the device, then (vocab + 1) the index at
+	 * which the sort puts the next row of each token. */
 	int32_t *host_order;
 };
 
@@ -159,13 +159,14 @@ int cuda_square_array(struct cuda_stage *s, const float *x, size_t n, double *su
 
 /* Makes downloads with pinned memory for each buffer, borrowed until downloads_close. */
 struct downloads *downloads_new(struct device *d, unsigned char *const pinned[CROSSINGS]);
-/* Completes the outputs on their way, so that they do not need the device. NULL is allowed. */
+/* Completes the outputs that are still in buffers, because these buffers end with the stage. NULL
+ * is allowed. */
 void downloads_close(struct downloads *o);
-/* Completes the output that the buffer still has, so that the buffer is free. */
+/* If the buffer still has an output, completes the output. The buffer can then be used again. */
 void downloads_clear(struct downloads *o, int buffer);
 unsigned char *downloads_pinned(const struct downloads *o, int buffer);
-/* Makes the output of a buffer. Before the call, the copy to the buffer's pinned memory must be
- * queued, and behind it the device's mark that has the buffer's number. */
+/* Makes the output of a buffer. Before the call, the caller must queue the copy to the buffer's
+ * pinned memory, and then set the device's mark with the buffer's number. */
 struct stage_output *downloads_give(struct downloads *o, int buffer, size_t bytes);
 
 /* ---- passes.c ---- Each saved layer's x has the layer's input. After a forward pass, t.dx has the
@@ -180,9 +181,9 @@ void cuda_head(struct cuda_stage *s, size_t first, size_t n, bool rounded);
  * gradients of the weights. */
 void cuda_head_backward(struct cuda_stage *s, size_t first, size_t n, bool count);
 /* Describes the launch of an attention kernel (KERNEL_ATTENTION, _DQ or _DKV) for heads of one
- * size. In bf16 a block has two buffers for tiles. It has only one buffer if two do not fit, or if
- * a multiprocessor holds twice as many blocks with one. Returns false if even one buffer does not
- * fit; *l then describes the launch with one. */
+ * size. In bf16 a block has two buffers for tiles. It has only one buffer if two do not fit, or
+ * if a multiprocessor holds twice as many blocks with one buffer. Returns false if even one
+ * buffer does not fit; *l then describes the launch with one buffer. */
 struct attention_launch {
 	enum device_kernel kernel;
 	unsigned tile, threads, buffers;

@@ -1,7 +1,8 @@
-/* The sum of a stage's gradient over replicas, on a GPU. Parts and sums cross the PCI bus encoded.
- * The device decodes them and adds them in the order of the replicas, into an array beside the
- * gradient: the gradient stays, so that a sum can restart. The device also computes the hashes and
- * the squares of the sum, with the same bits as the CPU (agent/sums/slices.c).
+/* The sum of a stage's gradient over replicas, on a GPU. Parts and sums cross the PCI bus
+ * encoded. The device decodes them and adds them in the order of the replicas, into an array
+ * other than the gradient's. The gradient stays unchanged, so that a sum can restart. The device
+ * also computes the hashes and the squares of the sum, with the same bits as the CPU
+ * (agent/sums/slices.c).
  *
  * Encoded numbers pass through the stage's pieces of pinned memory, a block at a time. No block is
  * longer than a piece. Each function waits for the device at its end.

@@ -1,6 +1,6 @@
-/* byte_tokenizer.c - describes a tokenizer whose tokens are bytes to the transformers library, as a
- * byte-level BPE without merges. Other tools can then read text for a model that was trained on
- * bytes. */
+/* byte_tokenizer.c - writes files with which the transformers library reads text as bytes, one
+ * token for each byte. The files describe a byte-level BPE without merges. Other tools can then
+ * read text for a model that was trained on bytes. */
 #include "model/files/byte_tokenizer.h"
 
 #include <errno.h>

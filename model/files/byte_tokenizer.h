@@ -1,4 +1,5 @@
-/* byte_tokenizer.h - describes a tokenizer whose tokens are bytes to the transformers library. */
+/* byte_tokenizer.h - writes files with which the transformers library reads text as bytes, one
+ * token for each byte. */
 #ifndef MODEL_BYTE_TOKENIZER_H
 #define MODEL_BYTE_TOKENIZER_H
 

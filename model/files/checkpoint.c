@@ -45,7 +45,7 @@ static int give_numbers(const void *context, size_t first, size_t n, float *to, 
 
 	state[p->kind] = to;
 	stage_get_state(p->stage, p->offset + first, n, state);
-	if (stage_failure(p->stage)[0]) /* then the numbers are outdated */
+	if (stage_failure(p->stage)[0]) /* after a failure the numbers are outdated */
 		return error_set(err, -EIO, "the device failed (%s)", stage_failure(p->stage));
 	return 0;
 }
@@ -236,8 +236,9 @@ static void shard_name(char name[NAME], uint32_t stage, uint64_t iteration, bool
 		 second ? ".b" : "");
 }
 
-/* Returns the length of the shard's name with which this name begins, or 0. The names are compared
- * in full, because the folder may have files of the user, such as stage-backup.safetensors. */
+/* If this name begins with the name of a shard, returns the length of the shard's name; otherwise
+ * 0. The names are compared in full, because the folder may have files of the user, such as
+ * stage-backup.safetensors. */
 static size_t shard_prefix(const char *name)
 {
 	unsigned long long iteration;
@@ -281,8 +282,8 @@ static bool names_are_taken(const char *folder, uint64_t iteration)
 	return taken;
 }
 
-/* Removes shards that the manifest does not name, temporary files that killed writers of shards
- * left, and nothing else. */
+/* Removes the shards that the manifest does not name, and the temporary files of shards whose
+ * writers were killed. Removes nothing else. */
 static void remove_old(const char *folder, const json_t *shards)
 {
 	DIR *d = opendir(folder);

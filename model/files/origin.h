@@ -23,7 +23,7 @@ struct origin {
 	uint64_t corpus;   /* hash of the corpus that the weights were trained on; 0: unknown */
 	uint64_t seed;     /* seed from which the weights were first made; 0: unknown */
 	uint32_t n_stages;
-	uint64_t hashes[ROUTE_HOPS]; /* (n_stages) hashes of the stages' files */
+	uint64_t hashes[ROUTE_HOPS]; /* hash of each stage's file */
 };
 
 /* Reads the folder's configuration. *trained: the folder has a skippipe checkpoint. Its
@@ -39,7 +39,7 @@ int origin_cut(struct origin *o, const struct model_config *c, const char *run, 
 struct origin_cut_to {
 	const char *run;
 	uint64_t iteration;
-	uint64_t *hashes, *bytes; /* (n_stages) hash, size of each file; room for ROUTE_HOPS */
+	uint64_t *hashes, *bytes; /* hash and size of each stage's file; room for ROUTE_HOPS */
 };
 /* Cuts the model of a folder, with its moments, into one file for each stage of c. */
 int origin_cut_folder(const char *folder, const struct model_config *c,

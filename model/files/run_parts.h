@@ -28,7 +28,7 @@ struct run_part {
 };
 
 struct run_parts {
-	struct run_part *list; /* (n) the parts in their order in the run */
+	struct run_part *list; /* the n parts, in their order in the run */
 	size_t n;
 };
 

@@ -22,7 +22,7 @@ struct weight_files {
 	struct safetensors *open[FILES_MOST];
 	char *paths[FILES_MOST];
 	size_t n, n_names;
-	const char **names; /* (n_names) names of all tensors */
+	const char **names; /* the n_names names of all tensors */
 };
 
 void weight_files_close(struct weight_files *f)

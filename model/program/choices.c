@@ -22,7 +22,7 @@ struct choices {
 	const struct options *o;
 	struct trainer *trainer;
 	struct tokenizer *tokenizer;
-	char *text; /* (size) content of the file */
+	char *text; /* content of the file, `size` bytes */
 	size_t size;
 	int32_t *tokens, *targets; /* (T) tokens and targets of one choice */
 };

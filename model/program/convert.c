@@ -93,7 +93,7 @@ static int move_files(const char *from, const char *to, bool replaces, struct er
 }
 
 /* Writes the model to a folder inside o->out first, so that an older model in o->out stays until
- * the new one is complete. */
+ * the new model is complete. */
 static int write_folder(const struct options *o, struct trainer *t, struct error *err)
 {
 	char aside[PATH];

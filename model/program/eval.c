@@ -118,7 +118,7 @@ static int show_table(struct evaluation *s)
 }
 
 /* Writes one batch of validation text with its tokens and all logits to a file, so that another
- * implementation can be compared with this one. */
+ * implementation can be compared with this program. */
 static int write_logits(struct evaluation *s, const struct omission *m, struct error *err)
 {
 	const struct hyperparameters *b = &s->o.hyper;

@@ -34,12 +34,12 @@ struct generation {
 	struct tokenizer *tokenizer;
 	struct decoder *decoder;
 	struct sampler *sampler;
-	int32_t *tokens; /* (length) tokens in the window */
+	int32_t *tokens; /* tokens in the window, with room for `length` */
 	uint32_t n, length;
 	/* Bytes of the window's text that were printed, and bytes that wait to be printed. */
 	size_t printed, waiting;
 	const float *logits;
-	int32_t *ends; /* (n_ends) tokens that end a text */
+	int32_t *ends; /* the n_ends tokens that end a text */
 	size_t n_ends;
 };
 

@@ -1,6 +1,7 @@
 /* Records the first signal, so that Ctrl-C does not lose the work since the last checkpoint. A
- * later signal ends the process. Terminals and `timeout` send a signal both to a process and to its
- * group. A signal that follows the first one at once is therefore ignored as a repetition. */
+ * later signal ends the process. Terminals and `timeout` send a signal both to a process and to
+ * its group. A signal that follows the first signal at once is therefore ignored as a
+ * repetition. */
 #include "model/program/interrupt.h"
 
 #include <signal.h>

@@ -29,7 +29,7 @@ int load_tokenizer(struct tokenizer **out, const char *folder, const struct opti
 int load_corpus(struct corpus **out, const struct options *o, const char *tokenizer,
 		struct error *err);
 
-/* Returns why a function of the trainer has returned rc, in words: the device's failure, or the
+/* Returns in words why a function of the trainer has returned rc: the device's failure, or the
  * system's text for rc. */
 const char *load_failure(const struct trainer *t, int rc);
 

@@ -13,7 +13,7 @@ enum { EXIT_FAILED = 1, EXIT_USAGE = 2, OPTION_ROWS_MOST = 80 };
 
 /* Words of the command line that are no options, borrowed from argv. */
 struct words {
-	char *at[256]; /* (n) the words */
+	char *at[256]; /* the n words */
 	uint32_t n;
 };
 
@@ -42,7 +42,8 @@ struct train_options {
 	const char *skip_schedule; /* a list of skip ratios as text; NULL: a single ratio */
 	bool stack;      /* newly visited stages start from a trained stage */
 	bool new_corpus; /* the user knows that the corpus differs from the checkpoint's */
-	uint32_t skip_bad_steps; /* number of rejected iterations in a row that end the training */
+	/* The training ends after this number of rejected iterations in a row. */
+	uint32_t skip_bad_steps;
 	enum tensor_format wire, sum_wire;
 };
 
@@ -64,7 +65,7 @@ struct model_change {
 };
 
 struct model_changes {
-	struct model_change *list; /* (n) changes in the order of the command line */
+	struct model_change *list; /* the n changes, in the order of the command line */
 	uint32_t n;
 };
 
@@ -76,7 +77,7 @@ struct options {
 	struct named_fields set;
 	struct model_changes changes;
 
-	char **corpus; /* (n_corpus) paths of the corpus, borrowed from argv */
+	char **corpus; /* the n_corpus paths of the corpus, borrowed from argv */
 	uint32_t n_corpus;
 	const char *out, *tokenizer, *checkpoint_from;
 	struct visit_rules visits;
@@ -91,7 +92,7 @@ struct options {
 	enum recompute recompute;
 	bool jsonl; /* --format jsonl was given */
 	bool force, raw;
-	bool given[OPTION_ROWS_MOST]; /* (rows) true: the option was given */
+	bool given[OPTION_ROWS_MOST]; /* for each row of the table: the option was given */
 	struct words files; /* arguments that are neither an option nor its value */
 };
 

@@ -139,10 +139,10 @@ static int put_encoded(struct shard_file *s, const char *path, struct place plac
 	return 0;
 }
 
-/* The documents of a file that have no text. */
+/* The documents without text in a file. */
 struct left_out {
-	/* Number of documents that are null, and number that are empty; line of the first of all
-	 * these. */
+	/* Number of documents that are null, and number of documents that are empty; line of the
+	 * first document without text. */
 	uint64_t null, empty, first;
 };
 
@@ -456,8 +456,8 @@ static int write_header(struct shard_file *s)
 	       fflush(s->out);
 }
 
-/* Opens a temporary file beside the shard, and gives this file the shard's name when the file is
- * complete. */
+/* Opens a temporary file in the shard's folder. When this file is complete, it gets the shard's
+ * name. */
 static int write_shard(struct shard_file *s, const struct options *o, struct error *err)
 {
 	struct file_aside a;

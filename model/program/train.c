@@ -84,7 +84,7 @@ static int take_recipe(struct training *s, struct error *err)
 				       err);
 }
 
-/* Refuses options about paths beside --plan, because the plans decide the paths. */
+/* Refuses options about paths together with --plan, because the plans decide the paths. */
 static int check_beside_plans(const struct options *o, uint32_t microbatches, struct error *err)
 {
 	static const char *const paths[] = { "recipe",	    "skip-schedule", "skip",
@@ -162,7 +162,7 @@ static void end_schedule(struct training *s)
 		hyper_end_with(r, s->iteration, s->o.iterations);
 }
 
-/* Reads how far the training has come from the manifest of its checkpoint. */
+/* Reads the progress of the training from its checkpoint's manifest. */
 static int load_manifest(struct training *s, struct error *err)
 {
 	struct checkpoint c;
@@ -459,8 +459,8 @@ static void print_step_json(const struct training *s, double loss, double norm,
 }
 
 /* Prints a step. If the output cannot be written, a training without --out fails. A training with
- * --out continues when the disk is full, and ends in order when the reader of its output has
- * ended. */
+ * --out continues when the disk is full, and ends in an orderly way when the reader of its output
+ * has ended. */
 static int report_step(struct training *s, double loss, double norm, const double *validation,
 		       struct error *err)
 {

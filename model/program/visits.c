@@ -79,7 +79,8 @@ static void swap_neighbours(struct rng *r, float chance, uint32_t *path, uint32_
 	}
 }
 
-/* Chooses the stages to skip at random without replacement. Stage s has a weight of s squared. */
+/* Chooses at random, without replacement, the stages to skip. Stage s has a weight of s
+ * squared. */
 static void draw_unequal(struct rng *r, uint32_t n_stages, stage_set always, uint32_t skip,
 			 bool *out)
 {

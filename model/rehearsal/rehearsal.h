@@ -1,9 +1,9 @@
 /* rehearsal.h - the model of a rehearsal, whose tensors have only a part of the real bytes.
  *
- * A rehearsal runs a cluster whose agents compute nothing (device "pretend"). Its model has as many
- * stages and layers as the real model, but narrower ones: activations and gradients have 1/divisor
- * of the real numbers of floats. On a network with 1/divisor of the real bandwidths, which may be
- * emulated, transfers therefore take the real times.
+ * A rehearsal runs a cluster whose agents compute nothing (device "pretend"). Its model has as
+ * many stages and layers as the real model, but narrower ones: activations and gradients have
+ * 1/divisor of the floats in the real model. On a network with 1/divisor of the real bandwidths,
+ * which may be emulated, transfers therefore take the real times.
  */
 #ifndef MODEL_REHEARSAL_REHEARSAL_H
 #define MODEL_REHEARSAL_REHEARSAL_H

@@ -1,6 +1,6 @@
-/* Tests the files beside a tokenizer. Their tokens, flags and settings are used, or are refused by
- * an error that names file and key. The expected tokens are from the transformers library (4.46),
- * for the same folders. */
+/* Tests the files that accompany a tokenizer in its folder. Their tokens, flags and settings are
+ * used, or are refused by an error that names file and key. The expected tokens are from the
+ * transformers library (4.46), for the same folders. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -354,8 +354,8 @@ static const struct beside_case piece_cases[] = {
 	  .refused = "added_tokens.json: <|im_end|>: <|im_end|>: tokenizer.model has another" },
 	{ { { "added_tokens.json", "{\"<|im_end|>\": 100000000}" } },
 	  .refused = "expected an id below" },
-	/* A tokenizer.json beside a SentencePiece model gives added tokens, although its own
-	 * "model" is BPE. */
+	/* A tokenizer.json in the folder of a SentencePiece model gives added tokens, although
+	 * the "model" of this file is BPE. */
 	{ { { "tokenizer.json",
 	      "{\"added_tokens\": [{\"id\": 265, \"content\": \"<|im_end|>\", \"special\": true}],"
 	      "\"normalizer\": {\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Prepend\"},"

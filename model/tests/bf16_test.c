@@ -139,7 +139,7 @@ TEST(unpacking_is_exact)
 
 TEST(rounding_twice_is_rounding_once)
 {
-	enum { N = 5000 }; /* numbers for several pieces and a part of one */
+	enum { N = 5000 }; /* enough numbers for several pieces and a part of a piece */
 	float x[N], once[N];
 	uint16_t packed[N];
 	struct rng r;

@@ -256,8 +256,8 @@ FIXTURE_TEST(old_shards_are_removed)
 	assert_int_equal(files_in(f->folder), STAGES + 1);
 }
 
-/* The shards of a checkpoint that could not be completed are removed, but not if the folder's
- * manifest cannot be read, because it may name them. */
+/* If a checkpoint could not be completed, its shards are removed. If the folder's manifest cannot
+ * be read, the shards stay, because the manifest may name them. */
 FIXTURE_TEST(shards_of_a_failed_checkpoint_are_removed)
 {
 	struct fixture *f = *state;

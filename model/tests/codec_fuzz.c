@@ -1,6 +1,6 @@
-/* libFuzzer: bytes of the right length from outside are refused, or decode to finite numbers. The
- * buffers have exactly the lengths that the codec names, so that AddressSanitizer finds every read
- * beyond them. */
+/* libFuzzer: bytes of the correct length from outside are refused, or decode to finite numbers.
+ * The buffers have exactly the lengths that the codec names, so that AddressSanitizer finds every
+ * read beyond them. */
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>

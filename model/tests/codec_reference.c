@@ -20,7 +20,7 @@ static double value_of(uint16_t half)
 }
 
 /* Returns the bf16 that is nearest to a finite number, by a search. If two are equally near,
- * returns the even one. */
+ * returns the even number. */
 static uint16_t nearest_half(double x)
 {
 	double size = fabs(x);

@@ -522,8 +522,8 @@ TEST(logits_may_be_rounded)
 	assert_null(strstr(device.text, "logits"));
 }
 
-/* cuDNN's attention and the program's kernels agree within the precision of bf16. cuDNN's has the
- * same bits each time, also when a pass is a recording. */
+/* cuDNN's attention and the program's kernels agree within the precision of bf16. cuDNN's results
+ * have the same bits each time, even if a pass is replayed from a recording. */
 TEST(cudnn_may_compute_attention)
 {
 	struct model_config c = bf16_config();
@@ -549,8 +549,8 @@ TEST(cudnn_may_compute_attention)
 	unsetenv("SKIPPIPE_GPU_TRY");
 }
 
-/* Without cuDNN, or without deterministic code for a shape, a chosen cuDNN is an error. Other code
- * would have other bits than the device's text promises. */
+/* If cuDNN is chosen but missing, or has no deterministic code for a shape, the test expects an
+ * error. Other code would have other bits than the device's text promises. */
 TEST(a_chosen_cudnn_is_not_replaced)
 {
 	struct stage_options o = { .slots = 1, .batch = 1, .sequence = 4, .device = "cuda:bf16" };
@@ -591,7 +591,7 @@ TEST(a_backward_pass_has_few_kernels)
 	memset(launches, 0, sizeof(launches));
 	assert_int_equal(gpu_backward(p.gpu, 1, p.grad, p.grad_in[1], true), 0);
 	assert_int_equal(launches[KERNEL_NORM], 0);
-	assert_int_equal(launches[KERNEL_CAST], 1); /* the caller's gradient */
+	assert_int_equal(launches[KERNEL_CAST], 1); /* rounds the caller's gradient */
 	assert_int_equal(launches[KERNEL_ROTATE], 0);
 	assert_int_equal(launches[KERNEL_NORM_SUM], 2 * p.l->n_layers);
 	pair_fini(&p);
@@ -800,9 +800,9 @@ static void passes_fini(struct queued_passes *x)
 	pair_fini(&x->p);
 }
 
-/* Runs the passes, with copies while they compute. Each pass names the input of the next pass, and
- * one names a wrong input. Each output is collected after the next pass has run; one output is
- * dropped. Returns the number of outputs with wrong bytes. */
+/* Runs the passes, with copies while they compute. Each pass names the input of the next pass,
+ * but one pass names a wrong input. Each output is collected after the next pass has run; one
+ * output is dropped. Returns the number of outputs with wrong bytes. */
 static unsigned run_beside(struct queued_passes *x)
 {
 	struct stage_output *last = NULL;
@@ -847,16 +847,16 @@ TEST(copies_run_beside_passes)
 		bytes_put = 0;
 		assert_int_equal(run_beside(&x), 0);
 		assert_true(early ? puts_beside >= TASKS - 2 : computed_before_get > 0);
-		/* Two inputs were copied in vain: the wrong one, and the one named by the last
-		 * pass. */
+		/* Two inputs were copied in vain: the wrong input, and the input that the last
+		 * pass named. */
 		assert_int_equal(bytes_put, (TASKS + 2) * x.bytes);
 	}
 	copies_run_early = false;
 	passes_fini(&x);
 }
 
-/* Runs the passes as if the program lacked one order or wait, with early and with late copies.
- * Returns the number of outputs with wrong bytes. */
+/* Runs the passes as if the program lacked one call of device_order or device_await, with early
+ * and with late copies. Returns the number of outputs with wrong bytes. */
 static unsigned run_without(struct queued_passes *x, unsigned *omitted, unsigned which)
 {
 	unsigned wrong = 0;
@@ -871,7 +871,7 @@ static unsigned run_without(struct queued_passes *x, unsigned *omitted, unsigned
 	return wrong;
 }
 
-/* Every order of two streams, and every wait of the program, is needed: if one is missing, an
+/* The program needs every call of device_order and device_await: if one call is missing, an
  * output has wrong bytes. */
 TEST(each_wait_between_streams_is_needed)
 {
@@ -1041,8 +1041,8 @@ TEST(a_piece_of_a_state_rounds_its_own_weights)
 	tolerance = 1e-5;
 }
 
-/* States are read and replaced, and a sum is stepped with, through two small buffers of pinned
- * memory. No array of the stage gets pinned memory for as long as the stage exists. */
+/* States that are read or replaced, and the sum for a step, pass through two small buffers of
+ * pinned memory. No array of the stage gets pinned memory for as long as the stage exists. */
 TEST(states_pass_through_small_pieces)
 {
 	struct adamw h = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f };
@@ -1267,7 +1267,7 @@ TEST(failures_are_reported)
 	fail_next = true;
 	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &err), -12);
 	fail_next = false;
-	/* Enough bytes for the stage, but not for the reserve for code too. */
+	/* These bytes suffice for the stage, but not for the stage and the reserve for code. */
 	device_free_bytes = 400 << 20;
 	assert_int_equal(backend_cuda.make(&gpu, stage_layout(s), &(struct error){ "" }), -12);
 	device_free_bytes = UINT64_MAX;

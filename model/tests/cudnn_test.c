@@ -41,7 +41,7 @@ static struct room *room_new(int64_t kv)
 	return r;
 }
 
-/* Returns the number of qkv or dqkv in row (b, t); column: of the head's columns. */
+/* Returns an element of qkv or dqkv in row (b, t); column: index among the head's columns. */
 static double at(const struct room *r, const uint16_t *x, int64_t b, int64_t t, int64_t head,
 		 int64_t column)
 {
@@ -178,7 +178,7 @@ TEST(heads_may_share_keys_and_values)
 }
 
 /* A backward pass stores the gradients of scores. Long sequences are computed one by one, so that
- * those of one sequence suffice. */
+ * memory for the scores of one sequence suffices. */
 TEST(long_sequences_are_computed_in_turn)
 {
 	const struct cudnn_shape shape = { 4, 4096, 16, 16, 128, 6144 };

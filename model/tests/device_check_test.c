@@ -1,4 +1,4 @@
-/* Tests the microbatch that proves a device, with a GPU that is emulated. */
+/* Tests the microbatch that checks a device, with an emulated GPU. */
 #include "model/device_check.h"
 
 #include <errno.h>

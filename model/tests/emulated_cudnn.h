@@ -31,8 +31,9 @@ struct fake {
 			bool flags[FAKE_VALUES];
 		} values;
 	} attributes[FAKE_ATTRIBUTES];
-	int64_t proposal;            /* engine configurations and engines: which proposal */
-	struct fake_tensor *tensors; /* plans: the graph */
+	/* For engine configurations and engines: index of the proposal. */
+	int64_t proposal;
+	struct fake_tensor *tensors; /* for plans: the graph */
 	struct fake_step *steps;
 	size_t n_steps;
 };
@@ -41,8 +42,8 @@ struct fake_tensor {
 	int64_t id, d[4], strides[4], alignment;
 	int type;
 	bool is_virtual, is_value;
-	float *own;     /* virtual tensors: the numbers, by offset */
-	const void *at; /* other tensors */
+	float *own;     /* for virtual tensors: the numbers, by offset */
+	const void *at; /* for other tensors: where the test has the numbers */
 };
 
 struct fake_step {
@@ -62,7 +63,7 @@ static struct {
 	bool idle; /* plans do not compute, and their first pointers are kept */
 	int executions;
 	const void *queries[8]; /* where the executed plans found their queries */
-	int64_t batch;          /* number of sequences of the last plan's queries */
+	int64_t batch;          /* number of sequences in the queries of the latest plan */
 	void *stream;
 } fake = { .version = 92800, .proposals = 1 };
 

@@ -43,7 +43,9 @@ struct lane_words {
 
 static struct {
 	unsigned thread, threads, block_x, block_y, blocks_x, warps_left;
-	unsigned warp, lane; /* the thread that runs now, of the threads that have not finished */
+	/* Counters of run_to_barrier: the present turn among the block's warps, and among the
+	 * threads of a warp. */
+	unsigned warp, lane;
 	uint32_t order; /* random bits, which choose the direction in which threads run */
 	_Alignas(128) float shared[SHARED_MOST + 64];
 	size_t shared_size;
@@ -430,7 +432,7 @@ struct device {
 	struct device_graph *open;   /* the graph that is being recorded; NULL: none */
 	struct stream {
 		struct device_graph g; /* queued operations that are not done yet, oldest first */
-		size_t done;           /* number of operations that are done in all */
+		size_t done;           /* total number of operations done so far */
 	} streams[STREAM_COUNT];
 	/* For each mark: its stream, and the number of the stream's operations before the mark. */
 	struct {
@@ -488,8 +490,8 @@ static atomic_bool fail_at_await; /* imitates a card that dies: waits for marks 
 /* True: copies on the streams of copies run as soon as possible. False: they run only when they are
  * waited for. */
 static bool copies_run_early;
-/* k > 0: skips the k-th order of two streams, or the k-th wait for a mark, counted from now on, as
- * if the program lacked this order or wait. 0: skips none. */
+/* k > 0: skips the k-th call of device_order, or of device_await, counted from now on, as if the
+ * program lacked this call. 0: skips none. */
 static unsigned orders_to_omit, awaits_to_omit;
 /* Number of inputs that were copied while computations waited, and number of computations that ran
  * while an output waited to be copied. */
@@ -573,10 +575,10 @@ static size_t queued(const struct device *d, enum device_stream stream)
 	return d->streams[stream].done + d->streams[stream].g.n;
 }
 
-/* Does the stream's operations up to number n, and first all operations of other streams that the
- * stream's orders require. Does nothing else on other streams: if an order is missing in the
- * program, the work reads old data. early: stops before an order whose required operations are not
- * done. */
+/* Does the stream's operations up to number n, and first all operations of other streams that
+ * device_order requires. Does nothing else on other streams: if a call of device_order is missing
+ * in the program, the work reads old data. early: stops before an OP_ORDER whose required
+ * operations are not done. */
 static void advance(struct device *d, enum device_stream stream, size_t n, bool early)
 {
 	struct stream *q = &d->streams[stream];

@@ -183,7 +183,7 @@ TEST(sums_of_slices)
 }
 
 /* Returns the nearest float whose lower half is zero. If two are equally near, returns the even
- * one. */
+ * number. */
 static uint16_t reference_bf16(float x)
 {
 	uint32_t low = bits_of(x) & 0xffff0000, high = low + 0x10000;
@@ -192,7 +192,7 @@ static uint16_t reference_bf16(float x)
 	if (isnan(x))
 		return 0x7fc0;
 	below = fabs((double)x - (double)float_of(low));
-	/* Next to the largest bf16 number, an infinity counts as 2^128. */
+	/* The neighbour above the largest bf16 number is infinity, which counts as 2^128 here. */
 	above = (high & 0x7f800000) == 0x7f800000 ? 0x1p128 - fabs((double)x)
 						  : fabs((double)float_of(high) - (double)x);
 	if (isinf(x) || below < above || (below == above && !(low & 0x10000)))
@@ -219,7 +219,7 @@ TEST(rounding_to_bf16)
 	free(got);
 }
 
-/* Compares the factors with the C library's results, which are right to about a bit. */
+/* Compares the factors with the C library's results, which are correct to about the last bit. */
 TEST(factors)
 {
 	struct adamw h = { 5e-3f, 0.9f, 0.999f, 1e-8f, 0.1f };

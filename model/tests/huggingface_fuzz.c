@@ -48,7 +48,8 @@ static FILE *create(const char *folder, const char *name, char path[96])
 	return f;
 }
 
-/* Returns the size of the data that the header describes: the largest end of a tensor. */
+/* Returns the size of the data that the header describes: the largest end offset of any
+ * tensor. */
 static long data_size(const uint8_t *header, size_t n)
 {
 	json_t *root = json_loadb((const char *)header, n, 0, NULL), *one;

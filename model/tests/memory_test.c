@@ -263,8 +263,8 @@ static void survives(const char *what, int (*attempt)(struct error *), uint64_t 
 		assert_true(n < 5000);
 		until_failure = n;
 		rc = attempt(&err);
-		/* This call made too few allocations to reach the failing one, so it has
-		 * succeeded. */
+		/* This call made too few allocations to reach the allocation that fails, so the
+		 * call has succeeded. */
 		if (until_failure >= 0) {
 			until_failure = -1;
 			assert_int_equal(rc, 0);

@@ -73,7 +73,8 @@ TEST(a_product_has_the_algorithm_of_its_shape)
 	free(t.rows.list);
 }
 
-/* A table changes neither the products nor the text of a device that it does not name. */
+/* If a table does not name a device, it changes neither the device's products nor the device's
+ * text. */
 TEST(rows_of_other_cards_and_versions_do_not_count)
 {
 	static const char *const cards[] = { "sm_90 H200 132 SMs cuBLAS 130101",

@@ -198,8 +198,8 @@ TEST(memory_that_is_missing_is_missed_at_the_start)
 	stage_free(s);
 }
 
-/* The kernel may grant more memory than the machine has. Still a stage that needs more than any
- * machine has must be refused. */
+/* The kernel may grant more memory than the machine has. Even so, a stage that needs more than
+ * any machine has must be refused. */
 TEST(memory_that_no_machine_has_is_missing)
 {
 	struct stage_options o = { .slots = 2, .batch = 1 << 25, .sequence = 80 };
@@ -254,8 +254,9 @@ static size_t resident(void)
 	return pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Nearly all of the stage's memory is for slots, to which no pass has written yet. Still the system
- * must have given this memory, because otherwise a lack would end the process during a pass. */
+/* Nearly all of the stage's memory is for slots, to which no pass has written yet. Even so, the
+ * system must have given this memory already. Otherwise a lack of memory could end the process
+ * during a pass. */
 TEST(memory_is_there_and_not_only_promised)
 {
 	struct stage_options o = { .slots = 64, .batch = 16, .sequence = 80 };

@@ -11,7 +11,7 @@
 struct reference {
 	const struct model_config *config;
 	const struct tensor_table *table;
-	double **weights; /* (table->n) the weights, one array for each tensor */
+	double **weights; /* the weights, one array for each of the table->n tensors */
 	uint32_t batch, sequence;
 };
 

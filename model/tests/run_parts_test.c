@@ -59,8 +59,8 @@ TEST(a_list_is_read_as_it_was_written)
 	assert_int_equal(read.n, 0);
 }
 
-/* No microbatch is read twice: in a new part, every data shard begins behind the microbatches that
- * all shards read before. */
+/* No microbatch is read twice: in a new part, every data shard begins after the microbatches that
+ * were read in earlier parts. */
 TEST(positions_go_on_in_the_next_part)
 {
 	struct run_parts parts;

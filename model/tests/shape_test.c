@@ -60,8 +60,8 @@ TEST(memory_is_that_of_stages_that_were_made)
 	compare_memory("1.5b", 10997, 7461);
 }
 
-/* In fp32 numbers have twice the bytes, there is no copy of the weights in bf16, and no memory is
- * reserved for a GPU. */
+/* In fp32, numbers have twice the bytes, there is no copy of the weights in bf16, and no memory
+ * is reserved for a GPU. */
 TEST(an_agent_in_fp32_needs_its_own_memory_alone)
 {
 	struct model_config c;

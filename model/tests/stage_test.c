@@ -494,7 +494,8 @@ TEST(bf16_stays_close)
 	}
 	assert_true(fabsf(loss[1] - loss[0]) < 5e-3f * loss[0]);
 	assert_true(sqrt(difference / size) < 0.05);
-	assert_true(difference > 0); /* otherwise the stage computed in fp32 */
+	/* Without a difference, the stage would have computed in fp32. */
+	assert_true(difference > 0);
 	assert_true(loss[1] == loss[2]);
 	assert_memory_equal(stage_gradient(s[1]), stage_gradient(s[2]),
 			    stage_parameters(s[1]) * sizeof(float));

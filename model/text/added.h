@@ -17,7 +17,7 @@ struct added; /* opaque */
 
 /* A set of tokens. A zeroed set is empty. */
 struct added_set {
-	struct added *list; /* (n) tokens, the longest first */
+	struct added *list; /* the n tokens, the longest first */
 	size_t n, room;
 	/* One bit for each pair of bytes: set if a token begins with this pair. */
 	uint8_t begins[1 << 13];
@@ -35,7 +35,7 @@ struct added_walk {
 	const char *text;
 	size_t size;
 	size_t at;   /* place from which the next token is searched for */
-	size_t done; /* end of the last part that the walk has given */
+	size_t done; /* end of the newest part that the walk has given */
 };
 
 /* A part of the text: bytes [from, to), and the added token after these bytes, or -1 at the end of

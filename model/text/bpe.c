@@ -40,7 +40,7 @@ struct cached {
 
 /* A token of a word that is being merged, stored at the index of its first byte. */
 struct symbol {
-	int32_t id; /* token of the symbol; NONE: joined to the symbol before this one */
+	int32_t id; /* token of the symbol; NONE: joined to the previous symbol */
 	uint32_t before, after;
 };
 
@@ -55,12 +55,13 @@ struct bpe {
 	int32_t document; /* token that begins a document in a corpus; NONE: there is none */
 	int32_t end;      /* token that ends a text; NONE: there is none */
 	struct characters *characters;
-	struct token *tokens; /* (n) the tokens by number */
+	struct token *tokens; /* the n tokens by number */
 	uint32_t n;
 	int32_t bytes[256]; /* token of each single byte, or NONE */
 	struct merge *merges;
 	size_t n_merges, merges_room; /* hash table of merges; merges_room is a power of two */
-	/* (words_room) hash table of the tokens, by their bytes; entries are token ids */
+	/* hash table with words_room entries, which are token ids; a token is found by its
+	 * bytes */
 	int32_t *words;
 	size_t words_room;
 	/* Added tokens that are searched for before normalisation, and after it. */

@@ -455,9 +455,10 @@ static int32_t number_of(const char *name, const json_t *ids)
 	return id ? (int32_t)json_integer_value(id) : -1;
 }
 
-/* Decides which token begins a text. The post_processor decides, unless add_bos_token in a file
- * beside this one contradicts it. If they contradict each other, a tokenizer whose class is not
- * LLaMA's is refused, because versions of the transformers library then choose differently. */
+/* Decides which token begins a text. The post_processor decides, unless add_bos_token in another
+ * file of the folder contradicts it. If the two contradict each other, a tokenizer whose class is
+ * not LLaMA's is refused, because versions of the transformers library then choose
+ * differently. */
 static void choose_begin(struct reader *r, const json_t *ids)
 {
 	const struct beside *b = r->beside;

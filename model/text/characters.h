@@ -1,8 +1,8 @@
 /* characters.h - what a tokenizer must know about characters: their classes and normal form C.
  *
  * The results are the same as in the tokenizers package, which uses one library for classes
- * (Unicode 16) and another one for normal form C (Unicode 9). The two versions of Unicode differ
- * only in recently added characters.
+ * (Unicode 16) and another library for normal form C (Unicode 9). The two versions of Unicode
+ * differ only in recently added characters.
  */
 #ifndef MODEL_CHARACTERS_H
 #define MODEL_CHARACTERS_H

@@ -29,7 +29,7 @@
 
 enum {
 	BLOCK = 4096,   /* number of tokens in a block */
-	GROUP = 20,     /* number of blocks in a group; the last one is for validation */
+	GROUP = 20,     /* number of blocks in a group; the last block is for validation */
 	MOST = 1 << 30, /* limit of the bytes of a file */
 };
 

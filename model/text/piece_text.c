@@ -24,14 +24,14 @@ struct extra {
 
 struct piece_text {
 	struct pieces *pieces;
-	/* The model without a space before its text, for parts of a text that get no space. NULL
-	 * with "legacy", which puts a space before every part. */
+	/* A copy of the model that puts no space before a text; for parts of a text that get no
+	 * space. With "legacy" every part gets a space, and this is NULL. */
 	struct pieces *unprefixed;
 	bool prefix_first; /* a space is put before the beginning of a text */
 	int32_t begin, end; /* tokens that begin and end a text; -1: none */
 	struct added_set added;
 	struct characters *characters;
-	struct extra *extras; /* (n) tokens by number */
+	struct extra *extras; /* the n tokens by number */
 	uint32_t n, n_pieces;
 };
 
@@ -330,8 +330,8 @@ static bool is_piece(const struct piece_text *p, int32_t token)
 	return (uint32_t)token < p->n_pieces && !p->extras[token].content;
 }
 
-/* Decodes a run of pieces. With "legacy", every run loses the space before it. Otherwise only the
- * run at the beginning of the text loses it, and only with prefix_first. */
+/* Decodes a run of pieces. With "legacy", every run loses the space before it. Without "legacy",
+ * only the first run of the text can lose this space: if prefix_first is set. */
 static int decode_run(struct piece_text *p, struct text *out, const int32_t *tokens, size_t n,
 		      bool first)
 {

@@ -16,14 +16,14 @@ enum { QUESTION_CHOICES = 32 }; /* limit of choices of a question */
 
 /* The context and one of the choices, joined. */
 struct continuation {
-	int32_t *tokens; /* (n) tokens of context and choice */
+	int32_t *tokens; /* the n tokens of context and choice */
 	size_t n;
 	size_t counted; /* number of tokens at the end that belong to the choice, 1 or more */
 };
 
 struct question {
-	struct continuation choices[QUESTION_CHOICES]; /* (n) one for each choice */
-	uint32_t n, answer; /* number of choices, and index of the true one */
+	struct continuation choices[QUESTION_CHOICES]; /* one for each of the n choices */
+	uint32_t n, answer; /* number of choices, and index of the true choice */
 };
 
 /* Reads line `number` of the file `path`. The caller calls question_fini after success. Returns 1

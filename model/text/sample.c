@@ -13,7 +13,7 @@ struct candidate {
 
 struct sampler {
 	size_t n;
-	struct candidate *candidates; /* (n) tokens to draw from */
+	struct candidate *candidates; /* the n tokens to draw from */
 };
 
 struct sampler *sampler_new(size_t vocab)

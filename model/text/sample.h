@@ -15,8 +15,9 @@ struct sampler *sampler_new(size_t vocab);
 void sampler_free(struct sampler *s);
 
 /* Draws a token from softmax(logits / temperature), restricted to the likeliest tokens whose
- * probabilities together reach top_p (Holtzman et al., 2020). temperature 0: returns the likeliest
- * token, or the lowest of several that are equally likely. Returns -1 if a logit is not finite. */
+ * probabilities together reach top_p (Holtzman et al., 2020). temperature 0: returns the
+ * likeliest token. If several tokens are equally likely, returns the one with the lowest number.
+ * Returns -1 if a logit is not finite. */
 int32_t sampler_draw(struct sampler *s, const float *logits, float temperature, float top_p,
 		     struct rng *r);
 

@@ -1,5 +1,5 @@
 /* Recognises files of tokens by their first bytes. Text never has a NUL byte, and tokens of 16 or
- * 32 bits nearly always contain one. */
+ * 32 bits nearly always contain NUL bytes. */
 #include "model/text/shard.h"
 
 #include <errno.h>

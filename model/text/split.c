@@ -124,7 +124,7 @@ static size_t gpt2_word(const struct text *t)
 	return end_of_run(t, space, class, SIZE_MAX);
 }
 
-/* Returns the end of a word. A word of letters includes the one character before it, unless that
+/* Returns the end of a word. A word of letters includes the character before it, unless this
  * character is a number or a newline. A word of other characters includes one space before it and
  * the newlines after it. */
 static size_t later_word(const struct split_rule *rule, const struct text *t)

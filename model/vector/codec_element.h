@@ -13,8 +13,8 @@
 #define CODEC_TOO_LARGE 0x7e800000u /* 2^126 */
 #define CODEC_SMALLEST 0x0d80u      /* the number 2^-100 in bf16 */
 #define CODEC_NAN 0x7fc0u           /* NaN in bf16 */
-/* 1.5 * 2^23. The sum of this and a small number x has x, rounded to an integer, in its lowest
- * bits. */
+/* 1.5 * 2^23. If a small number x is added to this constant, the lowest bits of the sum have x,
+ * rounded to an integer. */
 #define CODEC_ROUNDER 12582912.0f
 #define CODEC_ROUNDER_BITS 0x4b400000u
 

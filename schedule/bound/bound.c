@@ -1,8 +1,9 @@
 /* The bound, computed in parts as time allows.
  *
  * The parts are each data node alone (the latest to finish comes first), then each stage alone,
- * then the coverage bound, which takes several steps. A data node that equals an examined one is
- * skipped. Each part can only raise the bound, so the bound is valid after any part. */
+ * then the coverage bound, which takes several steps. A data node is skipped if it equals a data
+ * node that was examined. Each part can only raise the bound, so the bound is valid after any
+ * part. */
 #include "schedule/bound/bound.h"
 
 #include <math.h>
@@ -26,7 +27,7 @@
  * of the search's time. */
 #define NODES_APART 4
 #define STATES_A_VISIT 1
-/* Limits of one call of bound_answer: number of steps, and number of states compared. */
+/* Limits of one call of bound_answer: at most this many steps, and this many compared states. */
 #define MOST_STEPS 100
 #define MOST_COMPARED 5000000
 
@@ -41,7 +42,7 @@ struct bound {
 	 * latest come first. */
 	int *order;
 	/* Number of parts that are done or skipped. The parts are the data nodes in `order`, then
-	 * the stages but stage 0. */
+	 * all stages except stage 0. */
 	int next;
 	int64_t due; /* number of evaluations until the next step is due during a search */
 	bool done;

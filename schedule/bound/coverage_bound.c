@@ -63,7 +63,7 @@ struct coverage_bound {
 
 	double proved_s, tried_s, stride;
 	/* true: some length T could not be proved impossible, so each further step towards a
-	 * longer T is half as long as the last one. false: each step is twice as long. */
+	 * longer T is half as long as the step before. false: each step is twice as long. */
 	bool failed;
 	int prices;     /* number of prices tried for the present T */
 	int n_examined; /* number of kinds that were examined at the present prices */
@@ -255,8 +255,8 @@ static double earn_most(struct coverage_bound *e, const struct kind *k, int *vis
 	return pricing_most(e->pricing, &of, e->tried_s * (1 + ROUNDING), visits);
 }
 
-/* Returns the number of visits that a plan must demand of the stage: of all numbers that exposure
- * (CC3) allows, the one with the lowest total price. */
+/* Returns how many visits of the stage are demanded. Of all numbers that exposure (CC3) allows,
+ * this is the number with the lowest total price. */
 static int demanded_visits(const struct coverage_bound *e, int stage)
 {
 	return price_of(e, stage) < 0 ? e->p->high[stage] : e->p->low[stage];
@@ -275,7 +275,7 @@ static void ask_kind(struct coverage_bound *e, const struct kind *k)
 		e->point[stage - 1] += k->times * visits[stage];
 }
 
-/* Decides, once all kinds have been examined at the present prices, if T is impossible. */
+/* Decides if T is impossible, after all kinds have been examined at the present prices. */
 static enum answer judge_prices(struct coverage_bound *e)
 {
 	double demanded = 0, size = 0;

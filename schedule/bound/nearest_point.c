@@ -5,14 +5,15 @@
 #include <math.h>
 #include <string.h>
 
-/* Weights and pivots below this count as 0. A squared length counts as 0 below this times the
- * squared length of the newest point, which is taken as at least 1. */
+/* Weights and pivots below TINY count as 0. A squared length counts as 0 if it is at most TINY
+ * times the squared length of the newest point, or at most TINY if that point is shorter than
+ * 1. */
 #define TINY 1e-10
 
 /* The mixture has at most one point more than there are coordinates. */
 struct nearest_point {
 	int dim, n;
-	double *points; /* array of dim + 2 points: those of the mixture */
+	double *points; /* array of dim + 2: the points of the mixture */
 	/* Array of dim + 2: weights of the mixture's points, all above 0, with sum 1 */
 	double *weights;
 	/* Array of dim + 2: result of mix_points, which may contain negative weights. */

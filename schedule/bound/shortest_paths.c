@@ -233,11 +233,11 @@ struct by_set {
 	const double *hop;
 	int data;
 	double *least_s;  /* where the result of the next set is written */
-	uint64_t *stages; /* where the next set is written; NULL: sets are not wanted */
+	uint64_t *stages; /* where the next set is written; NULL: the caller wants no sets */
 };
 
-/* Sets to[v], for each node v of the stage, to the least seconds in which a path through the prefix
- * and then this stage reaches v. */
+/* For each node v of the stage, writes to to[v] the least seconds in which a path reaches v after
+ * the stages of the prefix. */
 static void enter_stage(struct by_set *b, const struct prefix *p, int stage, double *to)
 {
 	struct shortest_paths *w = b->w;
@@ -259,9 +259,9 @@ static void enter_stage(struct by_set *b, const struct prefix *p, int stage, dou
 	}
 }
 
-/* Extends the prefix by a stage, and fills its rows: `at_top` for paths that end at the new stage,
- * `exchanged` for paths that visit the new stage just before the previous one. before: the prefix
- * without its last stage. */
+/* Extends the prefix by a stage, and fills its rows: `at_top` for paths that end at the new
+ * stage, `exchanged` for paths that visit the new stage just before the prefix's last stage.
+ * before: the prefix without its last stage. */
 static struct prefix one_more(struct by_set *b, const struct prefix *before,
 			      const struct prefix *p, int stage)
 {

@@ -1,8 +1,8 @@
 /* The reference simulator, written to be plain; fast_simulate.c is written to be fast.
  *
  * A heap holds the events: a microbatch reaches its next task, or a node becomes free. All events
- * of an instant are handled first, and mark the nodes concerned as dirty. Then each dirty node that
- * is free starts the best of its waiting tasks that may start.
+ * of an instant are handled first; each of them marks the node that it concerns as dirty. Then
+ * each dirty node that is free starts the best of its waiting tasks that may start.
  *
  * A node keeps its waiting tasks in two heaps: forward tasks (F), which need a slot, and all
  * others. In a large plan thousands of F wait at a data node. A waiting task remembers the task
@@ -40,7 +40,7 @@ struct microbatch_state {
 
 struct node_state {
 	bool busy, dirty; /* dirty: an event of the present instant concerns the node */
-	double free_s;    /* when the node's present task and its overhead end */
+	double free_s;    /* time at which the node's present task and its overhead end */
 	int last;         /* the task that the node is running, or that it ran last; -1: none yet */
 	/* Microbatches whose task waits here, the best first: forward tasks, which need a slot, and
 	 * all others. */
@@ -69,8 +69,8 @@ struct simulated_run {
 	int *dirty, n_dirty;
 	int steps;         /* largest number of tasks of one microbatch */
 	int32_t *priority; /* array of (n_microbatches, steps); NULL: first come, first served */
-	/* Array of (n_nodes, n_nodes): when each link becomes free; NULL: transfers do not wait for
-	 * one another */
+	/* Array of (n_nodes, n_nodes): time at which each link becomes free; NULL: transfers do
+	 * not wait for one another */
 	double *link_free_s;
 	int done;
 	int *stage_of; /* array of n_nodes; -1: no stage */
@@ -181,9 +181,9 @@ static void note_collision(struct simulated_run *r, struct sim_task *task, int d
 	}
 }
 
-/* Returns when an output leaves the node `from`: at end_s, or later if the link to `to` is still
- * busy. Outputs leave in the order in which the node starts its tasks, because the node ends its
- * tasks in that order. */
+/* Returns the time at which an output leaves the node `from`: end_s, or a later time if the link
+ * to `to` is still busy. Outputs leave in the order in which the node starts its tasks, because
+ * the node ends its tasks in that order. */
 static double leave_s(struct simulated_run *r, int from, int to, double end_s)
 {
 	double *free_s;
@@ -232,8 +232,8 @@ static void start_task(struct simulated_run *r, int node, int mb)
 	note_collision(r, task, w->delayed_by);
 	if (task->kind == TASK_FORWARD)
 		n->started[n->n_started++] = r->s->n_tasks;
-	/* Frees the slot at the start of a backward task (B) instead of at its end. The node starts
-	 * no other task before that end, so no task can notice the difference. */
+	/* Gives the slot back at the start of a backward task (B) instead of at its end. The node
+	 * starts no other task before that end, so no task can notice the difference. */
 	n->n_holding += (task->kind == TASK_FORWARD) - (task->kind == TASK_BACKWARD);
 	if (n->n_holding > r->s->peak_slots[node])
 		r->s->peak_slots[node] = n->n_holding;
@@ -450,7 +450,7 @@ static void run_alloc(struct simulated_run *r)
 	}
 }
 
-/* Names, in err, the first few waiting microbatches and those that hold the slots. */
+/* Writes to err the first few waiting microbatches, and the microbatches that hold the slots. */
 static int report_standstill(const struct simulated_run *r, struct error *err)
 {
 	char who[400] = "";
@@ -519,9 +519,9 @@ double simulate_stage_sync_s(const struct cluster *c, const struct plan *p, int 
 	return r > 1 ? 2.0 * (r - 1) / r * slowest : 0;
 }
 
-/* Computes the two results that include the sums of gradients. sync_s: the longest sum, if all
- * stages begin their sums after the iteration. total_s: the end of the last sum, if each stage
- * begins its sum after its own last task. */
+/* Computes the two results that include the sums of gradients. sync_s is the duration of the
+ * longest sum; here all stages begin their sums after the iteration. total_s is the time at which
+ * the last sum ends; here each stage begins its sum after its own last task. */
 static void sum_gradients(const struct simulated_run *r)
 {
 	for (int stage = 0; stage < r->p->n_stages; stage++) {

@@ -1,5 +1,6 @@
 /* baselines.h - plans the division that a person would choose without a planner: all stages have
- * the same number of layers and, as nearly as possible, of nodes. Internal to schedule/fleet/. */
+ * the same number of layers and, as nearly as possible, the same number of nodes. Internal to
+ * schedule/fleet/. */
 #ifndef SCHEDULE_BASELINES_H
 #define SCHEDULE_BASELINES_H
 

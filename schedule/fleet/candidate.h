@@ -2,10 +2,10 @@
  * each node, the size of the microbatches and the formats of tensors. Internal to schedule/fleet/
  * and its callers.
  *
- * To plan a candidate, candidate_cluster makes a cluster of it, in which each node is pinned to its
- * stage. The memory of a node is the number of microbatches that fit beside its own stage. The sum
- * of two replicas takes the time of their own stage's gradient. Stages with more layers have more
- * work (cluster.h).
+ * To plan a candidate, candidate_cluster makes a cluster of it, in which each node is pinned to
+ * its stage. The memory of a node is the number of microbatches that fit into it together with
+ * its own stage. The sum of two replicas takes the time of their own stage's gradient. Stages
+ * with more layers have more work (cluster.h).
  */
 #ifndef SCHEDULE_CANDIDATE_H
 #define SCHEDULE_CANDIDATE_H
@@ -27,7 +27,7 @@ struct candidate_frame {
 	const struct fleet *fleet;
 	const struct model_shape *shape;
 	int batch; /* number of sequences in an iteration */
-	/* A microbatch skips `skip` of every of_stages stages. */
+	/* A microbatch skips `skip` of every `of_stages` stages. */
 	int skip, of_stages;
 	struct tensor_formats formats; /* the least exact formats that may be used */
 	/* Smallest and largest number of sequences in a microbatch. 0: no limit; the first
@@ -74,8 +74,7 @@ bool candidate_visits_all(const struct candidate_frame *f, int n_stages, int n_m
 double candidate_layers_computed(const struct candidate *c, const struct candidate_frame *f);
 struct stage_fit candidate_fit(const struct candidate *c, int node,
 			       const struct candidate_frame *f);
-/* Returns the price for an hour of all machines of which a card is used. NAN: a price is
- * unknown. */
+/* Returns the price per hour of all machines that have a card in use. NAN: a price is unknown. */
 double candidate_price(const struct candidate *c, const struct candidate_frame *f);
 
 /* Returns true if the candidate can run: each stage has nodes, each node has memory for its stage,

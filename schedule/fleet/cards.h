@@ -11,7 +11,7 @@ struct cards; /* opaque: the table */
 
 struct card {
 	const char *name;  /* name of the card, borrowed from the table */
-	double flop_per_s; /* peak for dense bf16 with sums in fp32 */
+	double flop_per_s; /* peak arithmetic for dense bf16 with sums in fp32 */
 	double memory_bytes;
 	double bytes_per_s;      /* memory bandwidth */
 	bool has_measured_share; /* the share that skippipe reaches was measured on this card */

@@ -26,7 +26,8 @@ enum {
 	STEPS = 2000, /* number of proposals in a search for a division among few groups */
 	FEW_GROUPS = 5,
 	POOL = 48,       /* number of candidates that are planned at first */
-	OF_ONE_SIZE = 6, /* limit of the pool's settings with the same number of stages */
+	/* largest number of settings in the pool that have the same number of stages */
+	OF_ONE_SIZE = 6,
 	/* Number of candidates that are left after the halving, to be refined by single changes. */
 	REFINED = 4,
 	QUICK = 100,   /* evaluations for planning a candidate after a change */
@@ -108,8 +109,8 @@ static void add_settings(struct course *c, int n_stages)
 	}
 }
 
-/* Lists the settings. Lists only numbers of stages of which the share of skipped stages is a whole
- * number, so that all candidates do the same work. */
+/* Lists the settings. Lists only numbers of stages for which the number of skipped stages is
+ * whole, so that all candidates do the same work. */
 static void list_settings(struct course *c, int most)
 {
 	const struct candidate_frame *f = frame_of(c);
@@ -175,7 +176,8 @@ static bool is_promising_already(const struct course *c, const struct candidate 
 }
 
 /* Keeps the candidate if it is among the most promising ones. A plan from few evaluations can be
- * 10% slower than the candidate's best plan; a lower bound far below its time reveals such a plan.
+ * 10% slower than the candidate's best plan. Such a plan takes far longer than the candidate's
+ * lower bound.
  */
 static void note_promise(struct course *c, const struct candidate *x)
 {

@@ -1,14 +1,14 @@
-/* choose.h - chooses how a fleet trains a model: the number of stages, the layers and nodes of each
- * stage, the nodes that are left out, the size of microbatches, and the formats of tensors.
+/* choose.h - chooses how a fleet trains a model: the number of stages, the layers and nodes of
+ * each stage, the nodes that are left out, the size of microbatches, and the formats of tensors.
  *
  * Candidates come from a rough estimate (division.h). The most promising candidates are planned
  * with the search that runs use (plan_search). In successive halving, candidates that stay among
- * the best get more and more evaluations. The best ones are then improved by single changes. Every
- * reported time is that of a plan which plan_search has found and checked, with its sums of
- * gradients.
+ * the best get more and more evaluations. The best ones are then improved by single changes.
+ * Every reported time belongs to a plan that plan_search has found and checked, and includes the
+ * sums of gradients.
  *
- * The seed and the work determine the choice; a budget in seconds only ends it early. The number of
- * threads does not change the choice. */
+ * The seed and the work determine the choice; a budget in seconds only ends it early. The number
+ * of threads does not change the choice. */
 #ifndef SCHEDULE_CHOOSE_H
 #define SCHEDULE_CHOOSE_H
 

@@ -11,7 +11,7 @@
 /* First and last temperature of the annealing, as a share of the cost. */
 #define WARM 0.15
 #define COLD 0.002
-#define NO_ROOM 1e12 /* cost of a division for each layer for which no node has memory */
+#define NO_ROOM 1e12 /* cost of a division is this for each layer for which no node has memory */
 #define OVER_BUDGET 10.0
 
 struct pair {
@@ -31,8 +31,8 @@ struct tables {
 	 * Index 1 of the second dimension: the stage also has the embedding and the head; 0: it
 	 * does not. */
 	double *work;
-	/* Array like `work`: number of microbatches that fit into a node's memory beside the
-	 * stage. */
+	/* Array like `work`: number of microbatches that fit into a node's memory together with
+	 * the stage. */
 	int *slots;
 	/* Largest number of layers that a node of the group can hold, without and with the
 	 * embedding and the head. */
@@ -171,8 +171,8 @@ static double visits_of(const struct tables *t, int stage)
 	return stage == 0 ? t->n_mb : t->n_mb * t->visited / (t->set->n_stages - 1);
 }
 
-/* Returns the seconds for which a stage's nodes are busy in an iteration if it has `layers` layers.
- * All data nodes have the same number of microbatches. */
+/* Returns the seconds for which a stage's nodes are busy in an iteration if the stage has
+ * `layers` layers. All data nodes have the same number of microbatches. */
 static double busy_s(const struct tables *t, const struct division *d, int stage, int layers)
 {
 	double rate = 0, slowest_s = 0;
@@ -483,10 +483,10 @@ static void deal_nearest(const struct tables *t, struct division *d, const struc
 	}
 }
 
-/* Finds a division from which the search starts. A division that deals all nodes at random is one
- * try. In a large fleet, further tries use only the n nodes nearest to a group, for each group and
- * for n that grows by half each time. Without these tries, the search would not get rid of the many
- * nodes that are too far away. */
+/* Finds a division from which the search starts. One try is a division that deals all nodes at
+ * random. In a large fleet, further tries use only the n nodes nearest to a group, for each group
+ * and for n that grows by half each time. Without these tries, the search would not get rid of
+ * the many nodes that are too far away. */
 static void find_start(const struct tables *t, struct division *best, struct rng *rng)
 {
 	struct visit order[GROUPS_MOST];

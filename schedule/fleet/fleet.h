@@ -21,7 +21,7 @@
 
 #define FLEET_MOST_NODES 1000 /* a run accepts no more nodes */
 
-/* Where the speed of a machine's cards comes from */
+/* Origin of the speed of a machine's cards */
 enum fleet_speed {
 	/* The maker's figure, times the share of it that was measured on this card */
 	FLEET_SHARE_MEASURED,

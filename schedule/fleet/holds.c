@@ -140,8 +140,8 @@ static int fitting_sequences(const struct candidate_frame *f, int sequences, int
 	return n;
 }
 
-/* Writes what would make the model fit: more cards like the one with the most room for layers, or
- * smaller microbatches. */
+/* Writes what would make the model fit: smaller microbatches, or more cards like the card with
+ * the most room for layers. */
 static void write_remedies(const struct candidate_frame *f, const struct room *r, int sequences,
 			   int most_stages, char *out, size_t room)
 {

@@ -75,8 +75,9 @@ struct cluster *cluster_pick(const struct cluster *c, const int *nodes, int n)
  * nodes divides the batch. stage_of: array of n_nodes; below 0: the node has no stage. */
 bool cluster_may_have_stages(const struct cluster *c, const int *stage_of);
 /* Pins the nodes to these stages; cluster_may_have_stages must be true for them. The size of a
- * stage becomes the number of its nodes. Then each node without a stage makes the smallest stage
- * other than stage 0 one larger. The number of microbatches in an iteration stays the same. */
+ * stage becomes the number of its nodes. Each node without a stage then adds 1 to the size of the
+ * smallest stage other than stage 0. The number of microbatches in an iteration stays the
+ * same. */
 void cluster_set_stages(struct cluster *c, const int *stage_of);
 
 /* Returns how many stages a path may skip at most: all stages but those that every microbatch

@@ -40,7 +40,7 @@ struct plan_order {
 
 struct plan_predicted {
 	double iteration_s, sync_s;
-	double total_s; /* with overlap_sync, when the last sum ends; otherwise 0 */
+	double total_s; /* time at which the last sum ends, with overlap_sync; without it: 0 */
 	int collisions;
 	double collision_wait_s, lower_bound_s, idle_fraction;
 	/* array of n_stages, owned: number of microbatches that visit each stage; NULL: no
@@ -72,7 +72,8 @@ struct plan {
 	int n_microbatches;
 	struct plan_microbatch *microbatches; /* array of n_microbatches, ids ascending */
 	int *visits;                          /* the nodes of all paths, one path after the other */
-	int n_orders;              /* number of orders; 0: first come, first served at every node */
+	/* number of entries of `orders`; 0: first come, first served at every node */
+	int n_orders;
 	struct plan_order *orders; /* array of n_orders */
 	struct plan_predicted predicted;
 	struct plan_record search;

@@ -69,7 +69,8 @@ static int read_assignment(const json_t *stages, struct plan *p, struct error *e
 	return 0;
 }
 
-/* Reads a microbatch. Its path goes to `visits`, a place in the plan's list of visits. */
+/* Reads a microbatch. Writes its path to `visits`, which points into the plan's list of
+ * visits. */
 static int read_microbatch(const json_t *v, int i, struct plan_microbatch *m, int *visits,
 			   struct error *err)
 {

@@ -220,9 +220,9 @@ static int balance_stages(int n_nodes, int n_stages, int path_length, int *sizes
 	for (int s = 0; s < n_stages; s++)
 		sizes[s] = n_nodes / n_stages;
 	for (left -= n_stages * sizes[0]; left > 0; left--) {
-		/* Stage 0 serves all microbatches, and each other stage only a share of them. Stage
-		 * 0 therefore gets the next node if its nodes still have at least as much work
-		 * afterwards as the nodes of the last stage. */
+		/* Stage 0 serves all microbatches, and each other stage only a share of them.
+		 * Stage 0 therefore gets the next node if, with this node, each of its nodes has
+		 * at least as much work as a node of the last stage. */
 		if (n_stages == 1 || (sizes[0] + 1) * share <= sizes[n_stages - 1] + 1e-9 ||
 		    next == n_stages) {
 			sizes[0]++;

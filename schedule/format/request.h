@@ -56,10 +56,9 @@ struct plan_request {
 	int64_t evaluations;
 	uint64_t seed;
 	int threads; /* largest number of threads; 1 or less: only the caller's thread */
-	/* array of n_nodes, borrowed: nodes that must not be used; NULL: none */
+	/* array of n_nodes, borrowed: nodes that must not be used; NULL: all nodes may be used */
 	const bool *excluded;
-	/* Every path visits its stages in ascending order, so that it computes the same as a plain
-	 * pipeline. */
+	/* Every path must visit its stages in ascending order, as a plain pipeline does. */
 	bool ascending;
 	/* true: the other data nodes take over the microbatches of excluded data nodes. false: the
 	 * iteration has fewer microbatches. */

@@ -24,7 +24,8 @@
 #define LANES_TRIES 8    /* number of proposals after which a step fails, if lanes are planned */
 
 /* Raises x to the 8th power, or to the 32nd in problems with very many microbatches. With a low
- * power, the many microbatches that finish long before the last would together weigh most. */
+ * power, the many microbatches that finish early would together weigh more than the few that
+ * finish last. */
 static double raise_to_norm(const struct problem *p, double x)
 {
 	x *= x;
@@ -119,8 +120,8 @@ bool anneal_knows_lanes(const struct problem *p)
 	return problem_is(p, REGIME_LANES) && p->length > 1;
 }
 
-/* Returns true if all moves plan lanes. This is false while nodes may change their stages in a
- * large cluster: moves of lanes take long there, and exchanging the stages of two nodes gains
+/* Returns true if all moves plan lanes. Returns false as long as nodes may change their stages in
+ * a large cluster: moves of lanes take long there, and exchanging the stages of two nodes gains
  * more. */
 static bool are_lanes_planned(const struct problem *p)
 {
@@ -217,7 +218,7 @@ static int any_microbatch(struct anneal *a)
 	return (int)rng_below(&a->moves.rng, (uint32_t)a->p->n_mb);
 }
 
-/* Returns mb or a microbatch drawn at random, whichever finishes later. */
+/* Draws a microbatch at random. Returns that microbatch or mb, whichever finishes later. */
 static int later_home(struct anneal *a, int mb)
 {
 	int other = any_microbatch(a);
@@ -225,10 +226,10 @@ static int later_home(struct anneal *a, int mb)
 	return home_s(a, other) > home_s(a, mb) ? other : mb;
 }
 
-/* Draws some microbatches at random and returns the latest of them. Among many microbatches, a few
- * are soon far later than the rest, and only moves of these few shorten the iteration. In large
- * problems, the number of draws is therefore one, two, four, and so on up to about all
- * microbatches, each equally likely. */
+/* Draws some microbatches at random and returns the latest of them. Among many microbatches, a
+ * few soon finish far later than the rest, and only moves of these few shorten the iteration. In
+ * large problems, the number of draws is therefore a power of two, from one up to about all
+ * microbatches. Each of these powers is equally likely. */
 static int pick_microbatch(struct anneal *a)
 {
 	int n = a->p->n_mb, mb = any_microbatch(a), doublings = 0;

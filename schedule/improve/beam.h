@@ -19,7 +19,7 @@ struct beam {
 	double cost[BEAM_MOST];
 };
 
-/* Returns true if a state with this cost or more cannot enter the beam any more. */
+/* Returns true if a state that costs this much or more cannot enter the beam. */
 static inline bool beam_excludes(const struct beam *b, double cost)
 {
 	return b->n == b->width && cost > b->cost[b->n - 1];

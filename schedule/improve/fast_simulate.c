@@ -1,14 +1,14 @@
 /* The fast simulation.
  *
- * Nodes serve first come, first served. When a task arrives, all tasks that the node does before it
- * are known. The task's start is therefore known too, and the simulation books the task at once, so
- * nodes need no events. Only a forward task (F) that finds no free slot has to wait. It is booked
- * after the backward task (B) that frees a slot, and before all later arrivals.
+ * Nodes serve first come, first served. When a task arrives, all tasks that the node does before
+ * it are known. The task's start is therefore known too, and the simulation books the task at
+ * once, so nodes need no events. Only a forward task (F) that finds no unused slot has to wait.
+ * It is booked after the backward task (B) that gives a slot back, and before all later arrivals.
  *
  * The calendar queue holds the arrivals. It divides time into buckets of equal width. An event is
  * in the list of its bucket, and one bit for each bucket says if the bucket is empty. Bucket
- * numbers never fall as time grows, so the first bucket that is not empty holds the earliest event,
- * whatever the rounding. The last bucket takes all later times. */
+ * numbers never fall as time grows, so the first bucket that is not empty holds the earliest
+ * event, whatever the rounding. The last bucket takes all later times. */
 #include "schedule/improve/fast_simulate.h"
 
 #include <math.h>
@@ -21,9 +21,9 @@ static int bucket_of(const struct fast_simulate *e, double at_s)
 	return b < e->n_buckets - 1 ? (int)b : e->n_buckets - 1;
 }
 
-/* Adds an event to the queue. Keeps the bits of the present 64 buckets in e->bits, whose address is
- * constant. A read from e->filled would have to wait for the last write to this array, because the
- * processor learns the address of that write very late. */
+/* Adds an event to the queue. Keeps the bits of the present 64 buckets in e->bits, whose address
+ * is constant. A read from e->filled would have to wait for the previous write to this array,
+ * because the processor learns the address of that write very late. */
 static inline void queue_add(struct fast_simulate *e, int what, double at_s)
 {
 	int b = bucket_of(e, at_s), next = e->bucket[b];
@@ -84,9 +84,9 @@ static inline int queue_take(struct fast_simulate *e)
 	return first;
 }
 
-/* Returns the time when a task's output reaches the next node. A link carries the outputs of one
- * node only, and a node's tasks are booked in the order in which they end. Outputs therefore take
- * the link in the order of the calls. */
+/* Returns the time at which a task's output reaches the next node. A link carries the outputs of
+ * one node only, and a node's tasks are booked in the order in which they end. Outputs therefore
+ * take the link in the order of the calls. */
 static inline double arrive_s(struct fast_simulate *e, int task, double end_s)
 {
 	if (e->links.outputs) {
@@ -298,7 +298,7 @@ double fast_simulate_changes_s(const struct fast_simulate *e, int mb, const int 
 	const struct fast_simulate_step *chain = &e->chain[mb * e->steps];
 	int at = mb * e->steps, h = 1, length = problem_path_length(e->p, path);
 	double end_s, delay_s;
-	int next; /* the step after the last forward task that both runs have in common */
+	int next; /* first step after the forward tasks that both runs have in common */
 
 	if (e->kept.n == 0 || chain[0].node != path[0])
 		return 0;

@@ -1,7 +1,8 @@
-/* fast_simulate.h - the execution model for the search. It agrees with simulate.h event for event,
- * but serves first come, first served and makes no trace. Flat arrays and a calendar queue let it
- * simulate 20 nodes in microseconds. In one case the order may differ from simulate.h: if a task
- * and its transfer take no time, and microbatches reach a node at the same instant.
+/* fast_simulate.h - the execution model for the search. It agrees with simulate.h event for
+ * event, but serves first come, first served and makes no trace. Flat arrays and a calendar queue
+ * let it simulate 20 nodes in microseconds. In one case the order of tasks may differ from
+ * simulate.h: a task and its transfer take no time, and several microbatches reach a node at the
+ * same instant.
  *
  * The caller keeps the paths and calls fast_simulate_set_path for each change. Internal to
  * schedule/. */
@@ -31,7 +32,8 @@ struct fast_simulate_step {
 
 /* A directed link between two nodes. */
 struct fast_simulate_link {
-	double free_s; /* when the link becomes free; valid only in the run number `run` */
+	/* time at which the link becomes free; valid only in the run number `run` */
+	double free_s;
 	uint64_t run;  /* number of the last run that used the link */
 };
 
@@ -108,14 +110,14 @@ struct fast_simulate_booking {
 
 /* A microbatch that travels to its next task, or waits there for a slot. */
 struct fast_simulate_event {
-	double due_s; /* when the microbatch arrives */
+	double due_s; /* time at which the microbatch arrives */
 	int32_t task; /* next task of the microbatch, as microbatch * steps + step */
 	/* Next element in the list of a bucket or of waiting microbatches; -1: none. */
 	int32_t next;
 };
 
 struct fast_simulate_node {
-	double free_s; /* when the node may start its next task */
+	double free_s; /* time at which the node may start its next task */
 	int32_t slots; /* number of free slots after all booked tasks */
 	int32_t memory;
 	/* List of the forward tasks that wait for a slot, in order of arrival; first -1: none. */

@@ -5,8 +5,8 @@
  * timeline of all other microbatches. follow_path computes all task times of the best paths. Then
  * the node that delays other microbatches most is replaced, as long as this helps.
  *
- * Times are floats, as in slot_timeline.h. They are predictions; a simulation decides
- * afterwards. */
+ * Times are floats, as in slot_timeline.h. They are predictions; a simulation then decides if the
+ * new paths are kept. */
 #include "schedule/improve/lanes.h"
 
 #include <math.h>
@@ -173,8 +173,8 @@ struct trip {
 	struct slot_timeline_task task[MOST_STEPS];
 	float home_s, over_s;
 	float worst_s; /* longest delay of other microbatches by one hop */
-	/* The hop that delays other microbatches longest; 0: no hop delays any, or only the tasks
-	 * at the data node do. */
+	/* The hop that delays other microbatches longest; 0: no hop delays other microbatches, or
+	 * only the tasks at the data node delay them. */
 	int worst;
 };
 
@@ -312,7 +312,7 @@ static void reach_stage(struct search *q, int from, const struct visit *visit)
 	const struct lanes_hop *hop = hops_of(q->l, node, visit->stage);
 
 	for (int i = 0; i < q->l->candidates.most && hop[i].node >= 0; i++) {
-		/* Skips a node that has exchanged its stage since the hops were listed. */
+		/* Skips a node whose stage has changed after the hops were listed. */
 		if (q->s->stage_of[hop[i].node] == visit->stage)
 			reach_node(q, from, &hop[i], visit);
 	}
@@ -416,9 +416,9 @@ static void note_in_way(struct lanes *l, int mb)
 		l->in_way[l->n_in_way++] = mb;
 }
 
-/* Lists the microbatches that the trip delays. Such a microbatch has a task that must wait for a
- * task of the trip, or is the next to need a slot that the trip holds. sends: the next microbatch
- * of the lane starts right after the trip. */
+/* Lists the microbatches that the trip delays. A task of such a microbatch must wait for a task
+ * of the trip, or for a slot that the trip holds. sends: the next microbatch of the lane starts
+ * right after the trip. */
 static void find_in_way(struct lanes *l, const struct trip *w, bool sends)
 {
 	const struct slot_timeline *g = &l->timeline;
@@ -509,7 +509,7 @@ static bool put_in(struct lanes *l, const struct solution *s, int mb, float char
 
 /* Picks the microbatch to plan next among the first n that were taken out. Considers only
  * microbatches whose predecessor in the lane is already planned. With in_turn, picks the first in
- * the list `out`; without it, the one that is sent first. -1: none is left. */
+ * the list `out`; without it, picks the microbatch that is sent first. -1: none is left. */
 static int next_of(const struct lanes *l, int n, bool in_turn)
 {
 	int best = -1;

@@ -1,17 +1,18 @@
-/* lanes.h - removes whole lanes from a run and plans them again. Used for large clusters. This is a
- * large neighbourhood search with prioritised planning, as in multi-agent path finding (MAPF-LNS,
- * Li et al. 2021).
+/* lanes.h - removes whole lanes from a run and plans them again. Used for large clusters. This is
+ * a large neighbourhood search with prioritised planning, as in multi-agent path finding
+ * (MAPF-LNS, Li et al. 2021).
  *
- * A lane is the list of microbatches that use one slot of a data node one after the other. The data
- * node sends each of them when the one before it has finished. If a microbatch is taken out of the
- * run, the later microbatches of its lane are taken out too. Together, the new paths visit each
- * stage as often as the old paths did, so exposure stays the same.
+ * A lane is the list of the microbatches that take turns in one slot of a data node. The data
+ * node sends each of them when the one before it has finished. If a microbatch is taken out of
+ * the run, the later microbatches of its lane are taken out too. Together, the new paths visit
+ * each stage as often as the old paths did, so exposure stays the same.
  *
  * The microbatches are planned in the order of sending. Each gets the path on which it finishes
- * first, with its tasks in idle times of the nodes. A beam search over nodes, stages and exchanges
- * of neighbours finds this path. The time from a visit's F to its B is nearly known beforehand. The
- * search can therefore check at once if the node will be free for B and has a slot until then. If
- * the path still delays other microbatches, some of its nodes are replaced.
+ * first, with its tasks in idle times of the nodes. A beam search over nodes, stages and
+ * exchanges of neighbours finds this path. The time from a visit's F to its B is nearly known
+ * beforehand. The search can therefore check at once if the node will be idle for B and has an
+ * unused slot until then. If the path still delays other microbatches, some of its nodes are
+ * replaced.
  *
  * Internal to schedule/.
  */
@@ -66,9 +67,9 @@ struct lanes {
 	/* home_s of each microbatch in `out` with its new path, saved by lanes_restore. */
 	float back_s[LANES_MOST];
 	int n_back; /* number of entries of back_s */
-	/* array of n_mb: the microbatch is taken out and has no new path yet */
+	/* array of n_mb; true: the microbatch is taken out and has no new path yet */
 	bool *is_out;
-	float over_s;               /* seconds by which other microbatches are delayed */
+	float over_s;               /* seconds by which new paths delay other microbatches */
 	/* The delayed microbatches; if there are more than LANES_MOST, only the first
 	 * LANES_MOST */
 	int in_way[LANES_MOST], n_in_way;
@@ -105,8 +106,8 @@ bool lanes_put_in(struct lanes *l, const struct solution *s, int n, bool in_turn
 /* Takes the delayed microbatches and the rest of their lanes out of the run. Returns false if there
  * are too many, or if one of them has already got a new path in this move. */
 bool lanes_eject(struct lanes *l, const struct solution *s);
-/* Ends the move: restores everything but the paths to what it was before the first microbatch was
- * taken out. */
+/* Ends the move: restores everything except the paths to its state before the first microbatch
+ * was taken out. */
 void lanes_restore(struct lanes *l);
 
 #endif

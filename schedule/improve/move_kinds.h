@@ -49,8 +49,7 @@ bool move_roles(struct moves *m, int mb); /* two nodes exchange their stages, wh
 
 /* The path of mb gets other nodes of the same stages. */
 bool move_reroute(struct moves *m, int mb);
-/* Picks two microbatches of which one waits for the other, and gives one of the two a new
- * route. */
+/* Picks a microbatch that waits for another microbatch, and gives one of the two a new route. */
 bool move_unblock(struct moves *m, int mb);
 /* Like move_stage; then both microbatches get new routes. */
 bool move_stage_reroute(struct moves *m, int mb);

@@ -116,9 +116,10 @@ static bool move_stage_alone(struct moves *m, int mb, int h, int stage)
 	return true;
 }
 
-/* In one of four calls, first tries to change one stage of mb alone, if exposure allows it.
- * Otherwise mb and another microbatch exchange a stage: each gives a stage that the other does not
- * visit. A single pass over all such pairs of stages draws one pair uniformly. */
+/* In one of four calls, first tries to change one stage of mb alone, which exposure must allow.
+ * In the other calls, and if this fails, mb and another microbatch exchange a stage: each gives
+ * away a stage that the other does not visit. A single pass over all such pairs of stages draws
+ * one pair uniformly. */
 bool move_stage(struct moves *m, int mb)
 {
 	const int *stage_of = m->s->stage_of;
@@ -215,7 +216,7 @@ bool move_paths(struct moves *m, int mb)
 }
 
 /* Finds a microbatch that visits `node`, and replaces `node` in its path by the node `instead`.
- * Does not change mb or microbatches of the data node `spare`. Returns false if there is no such
+ * Changes neither mb nor microbatches of the data node `spare`. Returns false if there is no such
  * microbatch. */
 static bool push_out(struct moves *m, int mb, int node, int instead, int spare)
 {
@@ -239,9 +240,9 @@ static bool push_out(struct moves *m, int mb, int node, int instead, int spare)
 	return false;
 }
 
-/* Gives mb this path, which has the same length as its old path. For each node that mb newly
- * visits, another microbatch replaces this node by a node that mb gives up. Does not change other
- * microbatches of the data node `spare`. */
+/* Gives mb this path, which has the same length as its old path. For each node that is new in the
+ * path of mb, another microbatch gives up its visit of this node and visits a node that mb gives
+ * up. Does not change other microbatches of the data node `spare`. */
 static bool force_path(struct moves *m, int mb, const int *path, int spare)
 {
 	int *mine = path_of(m, mb), length = length_of(m, mb);

@@ -1,10 +1,11 @@
-/* slot_timeline.h - holds the times at which each node is busy in a run and at which all its slots
- * are taken. The data is packed, so that a caller finds the start of a new task within nanoseconds.
+/* slot_timeline.h - holds the times at which each node is busy in a run and at which all its
+ * slots are taken. The data is packed, so that a caller finds the start of a new task within
+ * nanoseconds.
  *
  * Nodes serve first come, first served. A new task therefore starts after the tasks that arrived
  * before it. It delays no other task if it ends before the next task starts. As in timetable.h,
- * estimates assume that all other microbatches keep their times, and a simulation decides
- * afterwards. Times are floats here.
+ * estimates assume that all other microbatches keep their times, and a simulation then decides if
+ * a move is kept. Times are floats here.
  *
  * Internal to schedule/.
  */
@@ -34,8 +35,8 @@ struct slot_timeline {
 	float overhead_s;
 	struct arena arena;       /* owns the arrays below */
 	struct slot_timeline_list *list; /* array of n_nodes */
-	/* Rows of all nodes. Unused rows have INFINITY for arrival_s and start_s. free_s: when the
-	 * node may start its next task. */
+	/* Rows of all nodes. Unused rows have INFINITY for arrival_s and start_s. free_s: time at
+	 * which the node may start its next task. */
 	float *arrival_s, *start_s, *free_s;
 	int32_t *task; /* task of each row, as microbatch * steps + step */
 	/* Copies of the arrays above, made by the last slot_timeline_fill. */
@@ -83,8 +84,8 @@ static inline int slot_timeline_before(const struct slot_timeline *g,
 	return n;
 }
 
-/* Returns when a new task starts that comes after the first `before` rows. Adds to *over_s the
- * seconds by which it delays the next task. */
+/* Returns the time at which a new task starts if it comes after the first `before` rows. Adds to
+ * *over_s the seconds by which the new task delays the next one. */
 static inline float slot_timeline_start_s(const struct slot_timeline *g,
 					  const struct slot_timeline_list *list, int before,
 					  float arrival_s, float duration_s, float *over_s)
@@ -97,9 +98,9 @@ static inline float slot_timeline_start_s(const struct slot_timeline *g,
 	return start_s;
 }
 
-/* Returns true if a slot is free from a forward task until its backward task. The forward task
- * comes after the first `before` rows, and the backward task after the first `until` rows. Assumes
- * a free slot after each row beyond the first 64. */
+/* Returns true if a slot is unused from a forward task until its backward task. The forward task
+ * comes after the first `before` rows, and the backward task after the first `until` rows.
+ * Assumes an unused slot after each row beyond the first 64. */
 static inline bool slot_timeline_have_slot(const struct slot_timeline_list *list, int before,
 					   int until)
 {

@@ -1,10 +1,10 @@
 /* The timetable of a run.
  *
- * A node's rows are its tasks in the order in which they start. A task starts after all tasks that
- * arrived before it, and find_start_s computes this start from the rows. Meanwhile the rows of the
- * microbatch's own present path do not count (take_tasks_out). timetable_route finds a path by a
- * beam search over the visits, and follows the best few paths to the end of the last backward
- * task. */
+ * A node's rows are its tasks in the order in which they start. A task starts after all tasks
+ * that arrived before it, and find_start_s computes this start from the rows. The rows of the
+ * microbatch's own present path do not count in this search (take_tasks_out). timetable_route
+ * finds a path by a beam search over the visits, and follows the best few paths to the end of the
+ * last backward task. */
 #include "schedule/improve/timetable.h"
 
 #include <math.h>
@@ -131,10 +131,10 @@ static void put_tasks_back(struct timetable *t, int mb)
 			t->row[t->row_of[task]] = t->whole[t->row_of[task]];
 }
 
-/* Returns when a task that arrives at the node at arrival_s would start. It starts after the tasks
- * that arrived before it; with needs_slot, it also waits until a slot is free. Call take_tasks_out
- * for the task's microbatch first. Adds to *put_off_s the weighted seconds by which the next task
- * is delayed. */
+/* Returns the time at which a task starts if it arrives at the node at arrival_s. The task starts
+ * after the tasks that arrived before it; with needs_slot, it also waits for an unused slot. Call
+ * take_tasks_out for the task's microbatch first. Adds to *put_off_s the weighted seconds by
+ * which the next task is delayed. */
 static double find_start_s(const struct timetable *t, int node, double arrival_s, double duration_s,
 			 bool needs_slot, double *put_off_s)
 {
@@ -183,7 +183,7 @@ static double follow_home_s(const struct timetable *t, const int *path, double e
 	return end_s;
 }
 
-/* Returns the end of the first forward task, which keeps its time whatever path follows. */
+/* Returns the end of the first forward task. Its time does not depend on the rest of the path. */
 static double sent_s(const struct timetable *t, int mb, int data_node)
 {
 	return timetable_row(t, mb * t->steps)->start_s +
@@ -296,7 +296,7 @@ static void fill_level(struct search *q, int stage)
 					: q->s->members + q->s->start[stage];
 
 		for (int k = 0; k < size && k < q->candidates->most && to[k] >= 0; k++) {
-			/* Skips a node that has exchanged its stage since the lists were filled. */
+			/* Skips a node whose stage has changed after the lists were filled. */
 			if (to[k] != q->banned && q->s->stage_of[to[k]] == stage)
 				reach_node(q, before.at[i], to[k]);
 		}
@@ -322,7 +322,7 @@ bool timetable_route(struct timetable *t, const struct solution *s,
 	int tried[PLAN_MOST_PATH], length = problem_path_length(p, path), last = length - 1;
 	double best = INFINITY;
 
-	/* Penalty for one weighted second of delay to other microbatches, in seconds of this
+	/* Penalty for delaying other microbatches by one weighted second, in seconds of this
 	 * microbatch's finish time. One second of this microbatch weighs t->weight[mb]. */
 	q.charge = charge / (t->weight[mb] + 1e-9);
 	q.beam = (struct beam){ .width = 1, .n = 1 };

@@ -1,11 +1,11 @@
 /* timetable.h - holds the times at which each node is busy in the run of a solution. From these
- * times it estimates when a microbatch would finish by another path, and finds a path on which the
- * microbatch finishes early.
+ * times it estimates when a microbatch would finish if it took another path, and finds a path on
+ * which the microbatch finishes early.
  *
  * The estimates assume that all other microbatches keep their times, and are a few dozen times
  * cheaper than a simulation. A task that starts between other tasks delays those after it. This
- * delay has a price, but its further consequences are not computed. A simulation decides
- * afterwards.
+ * delay has a price, but its further consequences are not computed. A simulation then decides if
+ * a move is kept.
  *
  * Internal to schedule/.
  */
@@ -23,12 +23,12 @@
 /* A task at its node. A task that is struck out (take_tasks_out) keeps its row; the row then has
  * slots 0, and -INFINITY for arrival_s and free_s. */
 struct timetable_row {
-	/* free_s: when the node may start its next task */
+	/* free_s: time at which the node may start its next task */
 	double start_s, free_s, arrival_s;
 	double weight; /* weight of the row's microbatch */
 	int32_t task;  /* index of the row's task: microbatch * steps + step */
-	/* Change of the node's occupied slots: a forward pass takes one (1), a backward pass frees
-	 * one (-1), a loss neither (0) */
+	/* Change of the node's occupied slots: a forward pass takes a slot (1), a backward pass
+	 * gives a slot back (-1), a loss does neither (0) */
 	int32_t slots;
 };
 
@@ -46,9 +46,9 @@ struct timetable {
 	int steps;          /* number of tasks of each microbatch: 2 * length + 1 */
 	struct arena arena; /* owns the arrays below */
 	double *home_s;     /* array of n_mb: end of each microbatch's last backward task */
-	/* array of n_mb: (home_s / makespan)^7, which tells how much the cost rises if the
-	 * microbatch finishes one second later. This is nearly 0 unless the microbatch is one of
-	 * the last. */
+	/* array of n_mb: (home_s / makespan)^7. The cost rises in proportion to this weight if
+	 * the microbatch finishes one second later. The weight is nearly 0 unless the microbatch
+	 * is among the last to finish. */
 	double *weight;
 	struct timetable_list *list; /* array of n_nodes */
 	struct timetable_row *row;   /* array of n_mb * steps: the rows of all nodes */
@@ -73,8 +73,8 @@ static inline const struct timetable_row *timetable_row(const struct timetable *
 	return &t->whole[t->row_of[task]];
 }
 
-/* Returns when the microbatch would finish by this path. Adds to *put_off_s the weighted seconds by
- * which other microbatches are delayed. */
+/* Returns the time at which the microbatch finishes if it takes this path. Adds to *put_off_s the
+ * weighted seconds by which other microbatches are delayed. */
 double timetable_estimate(struct timetable *t, int mb, const int *path, double *put_off_s);
 
 /* A wait: one microbatch had to wait at a node for a task of another microbatch. */

@@ -22,8 +22,8 @@ void candidate_lists_init(struct candidate_lists *n, struct arena *a, const stru
 }
 
 /* Lists the nearest nodes of the stage, nearest first. In a stage with more nodes than the list
- * has room for, the scan begins at a different node for each `node`. Otherwise all nodes would
- * list the same few of many nodes that are equally near. */
+ * has room for, the scan begins at a different node for each `node`. Without this, if many nodes
+ * are equally near, all nodes would list the same few of them. */
 static void fill_one_list(struct candidate_lists *n, const struct problem *p,
 			  const struct solution *s, int node, int stage)
 {

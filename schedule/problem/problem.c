@@ -18,7 +18,7 @@
 #define TILE 32 /* number of rows and of columns of a tile */
 
 /* Seconds assumed for the transfer of a gradient between two nodes without a link. No iteration
- * takes that long, so such nodes share a stage only if there is no other possibility. */
+ * takes this long, so two such nodes share a stage only if there is no other possibility. */
 #define NO_LINK_S 1e4
 
 static int check_request(const struct cluster *c, const struct plan_request *q,
@@ -112,9 +112,10 @@ static void fill_matrices(struct problem *p)
 	}
 }
 
-/* Returns the stage that loses a node because `node` is excluded: the stage to which it is pinned,
- * or its stage in the plan to start from. If it has neither, returns the stage with the most room.
- * room: array of n_stages, number of nodes without a pin that each stage still takes. */
+/* Returns the stage that loses a node because `node` is excluded: the stage to which `node` is
+ * pinned, or its stage in the start plan (q->from). If `node` has no such stage, returns the
+ * stage with the most room. room: array of n_stages, number of further nodes without a pin for
+ * which each stage has room. */
 static int stage_left(const struct problem *p, int node, const int *stage_of, const int *room)
 {
 	int stage = p->q->free_assignment ? -1 : p->c->nodes[node].stage, most = 0;
@@ -189,7 +190,7 @@ static int check_memory(const struct problem *p, struct error *err)
 	return 0;
 }
 
-/* Decides which microbatches skip stages in the first plan. This also decides the lengths of all
+/* Decides which microbatches skip stages in the first plan, and thereby the lengths of all
  * paths. */
 static void share_skips(struct problem *p)
 {

@@ -26,8 +26,8 @@ struct problem {
 	struct arena arena; /* owns the arrays below */
 	/* Array of n_stages: number of nodes in each stage, without excluded nodes */
 	int *sizes;
-	bool *out;     /* array of n_nodes: the node is excluded */
-	bool *movable; /* array of n_nodes: the node may be placed in any stage */
+	bool *out;     /* array of n_nodes; true: the node is excluded */
+	bool *movable; /* array of n_nodes; true: the node may be placed in any stage */
 	int n_movable;
 	/* array of (n_nodes, n_nodes): seconds of a transfer; no link: INFINITY; diagonal: 0 */
 	double *delay;
@@ -37,11 +37,12 @@ struct problem {
 	/* Array of (n_nodes, n_nodes): seconds to transfer a gradient; unknown: 0 */
 	double *sync;
 	double *round;   /* array of (n_nodes, n_nodes): seconds of the round trip */
-	int *low, *high; /* arrays of n_stages: least and most visits of each stage (CC3) */
+	/* arrays of n_stages: smallest and largest number of visits of each stage (CC3) */
+	int *low, *high;
 	/* array of n_mb: index of each microbatch's data node among the members of stage 0 */
 	int *mb_slot;
-	/* array of n_mb: the microbatch's first path skips stages. Later, a data node's
-	 * microbatches may exchange their paths. */
+	/* array of n_mb: true: the microbatch's first path skips stages. During the search, a
+	 * data node's microbatches may exchange their paths. */
 	bool *skips;
 	/* True: the objective includes the sums of gradients (iteration_s + sync_s, or total_s). */
 	bool weigh_sync;

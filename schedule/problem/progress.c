@@ -1,7 +1,7 @@
 /* The best plan so far, and its announcement to the caller.
  *
- * Every plan is simulated and checked before it leaves the search. That costs more than an
- * evaluation. If better solutions follow one another quickly, only the last of them becomes a
+ * Every plan is simulated and checked before it leaves the search. This takes longer than an
+ * evaluation. If better solutions follow one another quickly, only the newest of them becomes a
  * plan. */
 #include "schedule/problem/progress.h"
 

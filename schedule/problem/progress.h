@@ -25,7 +25,7 @@ struct progress {
 	double (*history)[2];
 };
 
-/* start_us: when the search began, by the request's clock. */
+/* start_us: time at which the search began, on the request's clock. */
 void progress_init(struct progress *g, const struct problem *p, int64_t start_us);
 void progress_fini(struct progress *g);
 
@@ -34,8 +34,9 @@ bool progress_over(const struct progress *g);
 /* Returns true if time has run out or the caller has cancelled. */
 bool progress_late(const struct progress *g);
 
-/* Adds a better solution to the history. If it is the first, or if the last announcement was some
- * time ago, also simulates, checks and announces it. Otherwise keeps it for progress_announce. */
+/* Adds a better solution to the history. Also simulates, checks and announces the solution if it
+ * is the first, or if the newest announcement was some time ago. If not, keeps the solution for
+ * progress_announce. */
 int progress_note(struct progress *g, const struct solution *s, double iteration_s,
 		  struct error *err);
 /* Announces the solution that progress_note has kept back, if enough time has passed. The search

@@ -39,11 +39,12 @@ struct visit {
 /* Largest number of entries that stage_quota_next writes. */
 #define STAGE_QUOTA_MOST_NEXT (2 * CLUSTER_MOST_STAGES)
 
-/* Starts with a path for every microbatch, so that the quota is empty. */
+/* Initialises the quota as empty: every microbatch has a path. */
 void stage_quota_init(struct stage_quota *v, const struct problem *p);
 
-/* Starts without any path. Every stage gets its least number of visits. The visits that remain go
- * to stage `first` and the stages after it, one each, as far as exposure allows. */
+/* Fills the quota for the case that no microbatch has a path. Every stage gets its smallest
+ * number of visits. The visits that remain go to stage `first` and the stages after it, one to
+ * each, as far as exposure allows. */
 void stage_quota_deal(struct stage_quota *v, int first);
 
 /* Adds the visits of a microbatch's path to the quota, because the path is given up. */

@@ -30,8 +30,8 @@
 enum regime {
 	/* If the quick construction fails, a complete search for legal paths follows. */
 	REGIME_FEASIBLE,
-	/* If the first plan is a repaired one, a new plan is built too, and the better one is
-	 * used. */
+	/* If the first plan is a repaired plan, a new plan is built too, and the better of the
+	 * two is used. */
 	REGIME_FRESH_TOO,
 	REGIME_NODE_CLASSES, /* similar nodes are treated as one in first plans and bounds */
 	/* If sums of gradients count, random placements of nodes are tried too. */

@@ -1,9 +1,9 @@
 /* The high level of conflict-based search.
  *
  * The low level, path_search.c, finds the path of each agent as if it were alone. A branch of the
- * tree holds the paths of all agents and the constraints of some. A branch with a conflict gets one
- * child for each way to resolve the conflict. In a child, some agents get a constraint and a new
- * path. The answer is the branch whose simulation is shortest. */
+ * tree holds the paths of all agents, and the constraints of some agents. A branch with a
+ * conflict gets one child for each way to resolve the conflict. In a child, some agents get a
+ * constraint and a new path. The answer is the branch whose simulation is shortest. */
 #include "schedule/published/conflict_search.h"
 
 #include <math.h>
@@ -44,7 +44,7 @@ struct cbs {
 	struct solution trial;
 	double first_s, best_s;
 	int *visits;  /* array of n_nodes + n_stages: numbers of visits of nodes or stages */
-	/* Array of n_nodes: number of visits by the agents other than the one that gets a path. */
+	/* Array of n_nodes: number of visits by all agents except the agent that gets a path. */
 	int *company;
 	int spare[PLAN_MOST_PATH];
 };
@@ -129,7 +129,8 @@ static bool is_visiting(const struct cbs *c, const int *path, enum forbids kind,
 	return false;
 }
 
-/* Lists the agents that visit a stage or a node, quickest first, in agents. Returns how many. */
+/* Writes the agents that visit a stage or a node to the list `agents`, quickest first. Returns
+ * their number. */
 static int find_visitors(const struct cbs *c, const struct branch *b, enum forbids kind, int what,
 			 int *agents)
 {
@@ -164,9 +165,9 @@ static bool can_avoid(struct cbs *c, const struct branch *b, int agent, enum for
 	return path_search_run(c->paths, &q, c->spare, &home_s);
 }
 
-/* Adds at most `choices` children, each of which forbids `what` to `excess` of the n agents: to the
- * excess - 1 quickest agents, and to one more agent. This is the next quickest agent in the first
- * child, the agent after that in the second child, and so on. */
+/* Adds at most `choices` children, each of which forbids the stage or node `what` to `excess` of
+ * the n agents. Every child forbids it to the excess - 1 quickest agents. The first child also
+ * forbids it to the next quickest agent, the second child to the agent after that, and so on. */
 static void add_children(struct cbs *c, struct branch *b, enum forbids kind, int what,
 			 int *agents, int n, int excess, int choices)
 {
@@ -372,7 +373,8 @@ static int first_collision(const struct use *uses, int n, int *conflicts)
 	return first;
 }
 
-/* Adds a child in which the agent of `waits` must not use the node during the task of `goes`. */
+/* Adds a child in which the agent of the task `waits` must not use the node during the task
+ * `goes`. */
 static int add_wait(struct cbs *c, struct branch *b, const struct use *waits,
 		    const struct use *goes, struct error *err)
 {

@@ -2,10 +2,10 @@
  * microbatches, as SkipPipe (arXiv:2502.19913) uses it.
  *
  * The agents are the microbatches of the first wave: each data node sends as many as fit into its
- * memory, one forward time apart. Later waves use the same paths. The low level gives an agent the
- * quickest trip under its constraints: stages and nodes that it may not visit, and intervals for
- * which a node is taken, so that the agent has to wait. The high level is a best-first tree of
- * constraints in three phases:
+ * memory, one forward time apart. Later waves use the same paths. The low level gives an agent
+ * the quickest trip under its constraints: stages and nodes that it may not visit, and intervals
+ * for which a node is taken, so that the agent has to wait. The high level is a best-first tree
+ * of constraints in three phases:
  *
  *   exposure    A stage has k visits too many. Each of up to three branches forbids the stage to
  *               k of its visitors. The first branch forbids it to the k quickest; the two others
@@ -15,15 +15,15 @@
  *   collisions  Two agents use a node at the same time. There is one branch in which the first
  *               waits, and one in which the second waits.
  *
- * The execution model times each child of the last phase. The search stops when a solution takes at
- * most 0.88 of the first solution's time, after 8 solutions without conflicts, or when its limits
- * are reached.
+ * The execution model times each child of the last phase. The search stops when a solution takes
+ * at most 0.88 of the first solution's time, after 8 solutions without conflicts, or when its
+ * limits are reached.
  *
- * This code differs from the publication. Times come from the execution model instead of a polling
- * simulator, so no task is lost between ticks and memory is never exceeded. A candidate without
- * conflicts counts as a solution at once. Exposure must be exactly equal. If the first phase finds
- * nothing, the greedy paths of construct.h are the answer, so that there always is one. Internal
- * to schedule/. */
+ * This code differs from the publication. Times come from the execution model instead of a
+ * polling simulator, so no task is lost between ticks and memory is never exceeded. A candidate
+ * without conflicts counts as a solution at once. Exposure must be exactly equal. If the first
+ * phase finds nothing, the answer is the greedy paths of construct.h, so that there is always an
+ * answer. Internal to schedule/. */
 #ifndef SCHEDULE_CONFLICT_SEARCH_H
 #define SCHEDULE_CONFLICT_SEARCH_H
 

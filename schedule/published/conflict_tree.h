@@ -1,6 +1,6 @@
-/* conflict_tree.h - the tree of the high level of conflict-based search. A branch has its parent's
- * constraints and further ones, and paths that keep all of these constraints. Branches that are
- * still to be expanded wait in a heap, the cheapest first. Internal to schedule/.
+/* conflict_tree.h - the tree of the high level of conflict-based search. A branch has its
+ * parent's constraints, some further constraints, and paths that keep all of these. Branches that
+ * have not been expanded yet wait in a heap, the cheapest first. Internal to schedule/.
  */
 #ifndef SCHEDULE_CONFLICT_TREE_H
 #define SCHEDULE_CONFLICT_TREE_H
@@ -25,8 +25,8 @@ struct branch {
 	int n_own;
 	struct constraint *own;
 	int *paths; /* array of (n_agents, length) */
-	/* array of n_agents: when each agent finishes under its constraints, if no other agent
-	 * delays it */
+	/* array of n_agents: time at which each agent finishes under its constraints, if no other
+	 * agent delays it */
 	double *home_s;
 	double cost_s;
 	int conflicts;
@@ -58,11 +58,11 @@ static inline int *branch_path(const struct conflict_tree *t, const struct branc
 }
 
 void conflict_tree_push(struct conflict_tree *t, struct branch *b);
-/* Removes the cheapest branch from the heap and returns it; of equally cheap branches, the one with
- * the fewest conflicts. The heap must not be empty. */
+/* Removes the cheapest branch from the heap and returns it. Of several equally cheap branches,
+ * takes the branch with the fewest conflicts. The heap must not be empty. */
 struct branch *conflict_tree_pop(struct conflict_tree *t);
-/* Collects all constraints on the agent, from the branch up to the root, in the fields of the
- * tree. */
+/* Collects the constraints on the agent from the branch and all its ancestors. Writes them to the
+ * fields of the tree. */
 void conflict_tree_gather(struct conflict_tree *t, const struct branch *b, int agent);
 
 #endif

@@ -11,9 +11,9 @@
 #define MOST_STATES 20000 /* largest number of states in one query */
 #define SAME_S 1e-9
 
-/* A partial path: its last visit, and the state before. */
+/* A partial path: its last visit, and the state that it extends. */
 struct state {
-	int parent; /* index of the state before; -1: the data node */
+	int parent; /* index of the state that this one extends; -1: the data node */
 	int node, visits;
 	/* Highest stage visited so far, and highest stage visited before the last visit. */
 	int top, below;
@@ -33,9 +33,9 @@ struct path_search {
 	const struct problem *p;
 	const struct solution *s;
 	struct candidate_lists candidates;
-	/* Array of (length, n_nodes, 2). Row r has, for each node, the least seconds for r more
-	 * visits, the loss and the return. Index 1 of the last dimension: the last two visits were
-	 * an exchange, so the next higher stage has been visited. */
+	/* Array of (length, n_nodes, 2). Row r has, for each node, the least seconds from there
+	 * on for r more visits, the loss and the return. Index 1 of the last dimension: the last
+	 * two visits were an exchange, so the next higher stage has been visited. */
 	double *least;
 	struct state *states;
 	int n_states;

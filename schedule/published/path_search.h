@@ -1,12 +1,12 @@
-/* path_search.h - finds the path by which one microbatch finishes first, if other work occupies
- * nodes at known times. Internal to schedule/.
+/* path_search.h - finds the path on which one microbatch finishes earliest, if other work
+ * occupies nodes at known times. Internal to schedule/.
  *
- * This is A* in time. A state is a partial path and the end of its last forward task. The rest is
- * estimated: the least time for the remaining visits, the loss and the return, without waiting,
- * from a table that is filled for each query. The exact times of the loss and the backward tasks
- * are known once the path is complete. The estimate is never too high, so the first complete path
- * that leaves the heap is the best. The estimate is exact if no node is taken and the path does not
- * exchange stages twice in a row.
+ * This is A* in time. A state is a partial path and the end of its last forward task. The time of
+ * the rest is estimated with a table that is filled for each query: the least time for the
+ * remaining visits, the loss and the return, without waits. The exact times of the loss and the
+ * backward tasks are known once the path is complete. The estimate is never too high, so the
+ * first complete path that leaves the heap is the best. The estimate is exact if no node is taken
+ * and the path does not exchange stages twice in a row.
  *
  * Source: SkipPipe, arXiv:2502.19913, the low level of its conflict-based search.
  */
@@ -58,8 +58,8 @@ struct path_search *path_search_new(struct arena *a, const struct problem *p,
 bool path_search_run(struct path_search *f, const struct path_query *q, int *path,
 		     double *home_s);
 
-/* Returns when a microbatch finishes by a path, under the constraints of the query. stays: NULL, or
- * an array of 2 * length + 1 that gets the path's tasks in order. */
+/* Returns the time at which a microbatch finishes if it takes the path, under the constraints of
+ * the query. stays: NULL, or an array of 2 * length + 1 that gets the path's tasks in order. */
 double path_walk(const struct problem *p, const double *work, const struct path_query *q,
 		 const int *path,
 		 struct stay *stays);

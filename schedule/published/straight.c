@@ -67,8 +67,8 @@ static void pick_heads(const struct solution *s, const struct problem *p, int n,
 	arena_free(&arena);
 }
 
-/* Gives each data node one pipeline by a bottleneck matching between data nodes and pipelines. Each
- * pipeline serves at most its share of the data nodes. */
+/* Gives each data node one pipeline. A bottleneck matching between data nodes and pipelines
+ * decides which. Each pipeline serves at most its share of the data nodes. */
 static int deal_pipelines(struct solution *s, const struct problem *p, const int *pipes, int n)
 {
 	int heads = p->sizes[0], share = (heads + n - 1) / n, places = n * share;
@@ -127,8 +127,8 @@ int straight_paths(struct solution *s, const struct problem *p, struct error *er
 	return error_set(err, rc, "no links for straight pipelines through all stages");
 }
 
-/* Draws the stages of one microbatch: those that it must visit, then others with a probability
- * proportional to their quota. */
+/* Draws the stages of one microbatch: first the stages that it must visit, then other stages,
+ * each with a probability proportional to its quota. */
 static bool draw_stages(const struct stage_quota *quota, struct rng *rng, bool *in)
 {
 	const struct problem *p = quota->p;

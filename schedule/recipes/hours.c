@@ -101,7 +101,7 @@ static double run_seconds(const struct recipe *r, const struct phases *p, uint64
 	       (first > 0 ? fmax(0, p->fetch_s - first_s) : 0);
 }
 
-/* Returns the most iterations that take at most `seconds`. */
+/* Returns the largest number of iterations that take at most `seconds`. */
 static uint64_t fitting_iterations(const struct recipe *r, const struct phases *p, double seconds)
 {
 	uint64_t low = 0, high = 1;

@@ -1,5 +1,6 @@
-/* hours.h - what each recipe reaches in a given time on a cluster: how many iterations fit, when
- * nodes change their stages, and how the loss compares with training all stages for the same time.
+/* hours.h - computes what each recipe reaches in a given time on a cluster: how many iterations
+ * fit, when nodes change their stages, and how the loss compares with the loss of training all
+ * stages for the same time.
  */
 #ifndef SCHEDULE_HOURS_H
 #define SCHEDULE_HOURS_H
@@ -26,7 +27,8 @@ struct hours_request {
 struct hours_row {
 	const struct recipe *recipe;
 	uint64_t iterations; /* number of iterations that fit into the time */
-	/* First iteration that visits all stages; 0: all iterations do, or none does. */
+	/* First iteration that visits all stages, if earlier iterations skip stages; 0: all
+	 * iterations visit all stages, or no iteration does. */
 	uint64_t grows_at;
 	double first_s, then_s; /* seconds of an iteration with its sums, in the two phases */
 	int moves; /* number of nodes that change their stage when the second phase begins */

@@ -13,9 +13,10 @@
 
 /* The losses come from the tables of docs/rates.md. Up to 1,606 iterations (`ends only`: 4,076)
  * they are means over the seeds 1, 2 and 3. For 4,000 iterations of `full` and 5,172 of `speed`
- * they are means over the seeds 1 and 2. A loss that was measured with fewer seeds is the mean of
- * a reference over all seeds, plus the difference from this reference over the seeds that both
- * have. The reference is `full`, or the same recipe at its shorter length. */
+ * they are means over the seeds 1 and 2. A loss that was measured with fewer seeds is compared
+ * with a reference: `full`, or the same recipe at its shorter length. The loss in the table is
+ * the reference's mean over all seeds, plus the mean difference from the reference over the seeds
+ * that both have. */
 const struct recipe recipes[RECIPES] = {
 	{ "full", RECIPE_WHOLE, 0, { { 1000, 1.309 }, { 4000, 1.050 } } },
 	{ "speed", RECIPE_GROWS, 30, { { 1000, 1.272 }, { 1293, 1.220 }, { 5172, 1.010 } } },

@@ -65,7 +65,7 @@ static bool may_tie(const struct anneal *a)
 }
 
 /* Chooses the stages of the nodes for a start. If sums are part of the objective, the first start
- * gets the shortest sums that can be found. */
+ * gets the placement with the shortest sums that can be found. */
 static void place_nodes(struct multi_start *t, struct solution *s, bool first)
 {
 	const struct problem *p = t->g->p;
@@ -186,7 +186,8 @@ int multi_start_run(struct progress *g, struct anneal *a, struct error *err)
 	return rc;
 }
 
-#define SKETCH_STEPS_EACH 100 /* proposals of a sketch that take as long as one evaluation */
+/* number of a sketch's proposals that take as long as one evaluation */
+#define SKETCH_STEPS_EACH 100
 
 int multi_start_sketched(struct progress *g, struct anneal *a, int64_t sketch_steps, int64_t steps,
 			 struct error *err)
@@ -213,8 +214,8 @@ int multi_start_sketched(struct progress *g, struct anneal *a, int64_t sketch_st
 	return rc;
 }
 
-/* Adds a start in which groups of *group microbatches are tied. If this gives no paths, reduces
- * *group until it does. */
+/* Adds a start in which groups of *group microbatches are tied. If no such paths exist, reduces
+ * *group until there are some. */
 static void add_tied(struct multi_start *t, const struct solution *given, int *group)
 {
 	const struct problem *p = t->g->p;
@@ -230,8 +231,8 @@ static void add_tied(struct multi_start *t, const struct solution *given, int *g
 	solution_fini(&s);
 }
 
-/* Adds the starts. In half of them, groups of *most microbatches are tied, at first all
- * microbatches of a data node. In the other half, groups of two are tied. */
+/* Adds the starts. Half of them tie groups of *most microbatches, which is at first all
+ * microbatches of a data node. The other half tie groups of two. */
 static void add_all_tied(struct multi_start *t, const struct solution *given, int *most)
 {
 	int two = 2;

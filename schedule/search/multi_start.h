@@ -1,17 +1,17 @@
-/* multi_start.h - chooses the start of the annealing among several. With up to 60 microbatches, all
- * starts are annealed briefly, then the better half of them for twice as long, and so on until one
- * is left.
+/* multi_start.h - chooses the start of the annealing among several. With up to 60 microbatches,
+ * all starts are annealed briefly, then the better half of them for twice as long, and so on
+ * until a single start is left.
  *
- * If nodes may be placed, the starts have different placements: the given one and random ones. The
- * annealing itself exchanges two nodes at a time, which changes a placement only a little. The
- * random placements have short sums of gradients: within the limit or, without a limit, as short as
- * in the best placement that place.h has found.
+ * If nodes may be placed, the starts have different placements: the given one and random ones.
+ * The annealing itself exchanges two nodes at a time, which changes a placement only a little.
+ * The random placements have short sums of gradients: within the limit or, without a limit, as
+ * short as in the best placement that place.h has found.
  *
- * If data nodes send six microbatches or more and no lanes are planned, microbatches of a data node
- * are tied at first: they take the same path. If the stages are given, half of the starts tie all
- * microbatches of a data node. All other starts tie groups of two. Few paths are then possible, and
- * the best of these are good starts. If there is a plan to start from, its repaired paths are one
- * of the starts.
+ * If data nodes send six microbatches or more and no lanes are planned, microbatches of a data
+ * node are tied at first: they take the same path. If the stages are given, half of the starts
+ * tie all microbatches of a data node. All other starts tie groups of two. Few paths are then
+ * possible, and the best of these are good starts. If there is a plan to start from, its repaired
+ * paths are one of the starts.
  *
  * Internal to schedule/.
  */
@@ -22,13 +22,13 @@
 #include "schedule/bound/bound.h"
 #include "schedule/problem/progress.h"
 
-/* Anneals several placements, one of which is that of `a`. `a` adopts the best solution. A
+/* Anneals several placements, among them the placement of `a`. `a` adopts the best solution. A
  * solution that is better than the solution of `a` is reported to g. Errors are those of
  * progress_note. */
 int multi_start_run(struct progress *g, struct anneal *a, struct error *err);
 
 /* For large clusters: compares the solution of `a` with a sketch that starts from it (sketch.h),
- * made with sketch_steps proposals. Anneals both for `steps` steps first (0: only simulates them).
+ * made with sketch_steps proposals. First anneals both for `steps` steps; 0: only simulates both.
  * `a` adopts the better solution. */
 int multi_start_sketched(struct progress *g, struct anneal *a, int64_t sketch_steps, int64_t steps,
 			 struct error *err);

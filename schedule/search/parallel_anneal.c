@@ -12,7 +12,8 @@
 
 #define MOST 4       /* largest number of chains */
 #define SLICE 600000 /* tasks that a chain simulates in a slice, if no simulation stops early */
-#define LANES_RUNS 8 /* an evaluation with lanes takes as long as about this many without */
+/* an evaluation with lanes takes about as long as this many evaluations without lanes */
+#define LANES_RUNS 8
 #define CHECK_EVERY 8 /* number of evaluations between two checks of the limits */
 #define CHECK_NS 2000000
 
@@ -157,8 +158,8 @@ static int run_slices(struct parallel_anneal *c, struct error *err)
 	return rc;
 }
 
-/* Adds chains beside the first one. They begin with its best solution and have rounds of the same
- * length. */
+/* Adds further chains to the first one. The new chains begin with the first chain's best
+ * solution, and have rounds of the same length. */
 static void add_chains(struct parallel_anneal *c, struct anneal *first)
 {
 	const struct problem *p = first->p;

@@ -1,8 +1,8 @@
 /* Chooses allocations for the phases of a run.
  *
- * Without moves, the run uses one allocation: the one with the cluster's stage sizes whose total
- * time is least. With moves, a dynamic program over the phases chooses an allocation for each of
- * them.
+ * Without moves, the run uses one allocation: of the allocations with the cluster's stage sizes,
+ * the one with the least total time. With moves, a dynamic program over the phases chooses an
+ * allocation for each of them.
  *
  * A move delays the run only if its transfer takes longer than the previous phase, because in the
  * execution model transfers do not slow microbatches down. */
@@ -57,8 +57,8 @@ static stage_set trained_before(const struct allocation_pool *o, int phase)
 	return phase > 0 ? o->c->always : 0;
 }
 
-/* Returns true if every trained stage keeps one of its nodes. Otherwise, while nodes move, a
- * stage's weights would exist only on nodes that are still fetching them. */
+/* Returns true if every trained stage keeps one of its nodes. If not, the nodes of some stage
+ * would all be fetching its weights while nodes move, and no node would have these weights. */
 static bool stages_stay(const struct allocation_pool *o, stage_set trained,
 			const struct allocation *was, const struct allocation *is)
 {

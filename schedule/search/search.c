@@ -1,11 +1,11 @@
 /* The steps of a search.
  *
  * plan_search makes the problem. first_solution finds any legal paths, repaired or fresh.
- * improve_first finds a better start in large clusters. anneal_and_finish then anneals, as long as
- * the limits allow: first several starts side by side, then one chain, then all chains. Meanwhile
+ * improve_first finds a better start in large clusters. anneal_and_finish then anneals, as long
+ * as the limits allow: first several starts in turn, then one chain, then all chains. Meanwhile
  * the lower bound grows, and the search ends when the plan's time meets it. strategy.h decides
- * everything that depends on the cluster's size. The published methods use the same first and last
- * steps (search_baseline). */
+ * everything that depends on the cluster's size. The published methods use the same first and
+ * last steps (search_baseline). */
 #include "schedule/search/search.h"
 
 #include <errno.h>
@@ -69,8 +69,8 @@ static int report_standstill(struct error *err)
 	return error_set(err, PLAN_NOT_FOUND, "the paths found come to a standstill");
 }
 
-/* Builds paths in two ways, once by repairing the plan to start from and once from nothing, and
- * keeps the better paths. */
+/* Builds paths in two ways: by repairing the start plan (q->from), and from nothing. Keeps the
+ * better paths. */
 static int repair_plan(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct solution kept;
@@ -193,8 +193,8 @@ static bool is_placing(const struct problem *p)
 	return p->n_movable > 1 && !p->q->from;
 }
 
-/* In large clusters, tries a placement in which sums are quick and successive stages are near each
- * other. Adopts it if its plan is better at once, without annealing. */
+/* In large clusters, tries a placement in which sums are quick and successive stages are near
+ * each other. Adopts the placement if its plan is better even without annealing. */
 static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 {
 	const struct problem *p = g->p;
@@ -224,9 +224,10 @@ static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 }
 
 /* In large clusters, a sketch (paths annealed by an estimate, sketch.h) is mostly a better start
- * than constructed paths. If lanes are planned, a sketch is seldom better. The search then makes a
- * shorter sketch, and uses it only if it still wins after LANES_TRIED evaluations of annealing. If
- * lanes are planned and there are very many microbatches, no sketch is made. */
+ * than constructed paths. If lanes are planned, a sketch is seldom better. The search then makes
+ * a shorter sketch, and uses it only if it is better even after both have been annealed for
+ * LANES_TRIED evaluations. If lanes are planned and there are very many microbatches, no sketch
+ * is made. */
 #define SKETCH_STEPS 300000
 #define LANES_SKETCH_STEPS 30000
 #define LANES_TRIED 300
@@ -244,8 +245,8 @@ static int try_sketch(struct progress *g, struct anneal *a, struct error *err)
 	return multi_start_sketched(g, a, LANES_SKETCH_STEPS, LANES_TRIED, err);
 }
 
-/* If lanes can be planned but nodes may still change their stage, the search first exchanges nodes
- * for this many evaluations. Then it fixes the placement and plans lanes. */
+/* If lanes can be planned and nodes may change their stage, the search first exchanges nodes for
+ * this many evaluations. Then it fixes the placement and plans lanes. */
 #define ROLES_UNTIL 10000
 
 static int settle_and_plan_lanes(struct progress *g, struct anneal *a, struct error *err)

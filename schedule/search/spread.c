@@ -32,7 +32,8 @@
 struct walk {
 	const struct problem *p;
 	struct solution s;    /* the present solution */
-	/* The solution with the lowest crowding so far; of several, the quickest. */
+	/* The solution with the lowest crowding so far; if several have the same crowding, the
+	 * quickest of them. */
 	struct solution best;
 	bool is_found;        /* best has a solution */
 	struct moves moves;
@@ -134,7 +135,7 @@ static void set_paths(struct walk *w, int n)
 	}
 }
 
-/* Simulates s. Returns false if it takes longer than limit_s. */
+/* Simulates s. Returns false if its iteration takes longer than limit_s. */
 static bool run_within(struct walk *w, double limit_s)
 {
 	return fast_simulate_run(&w->simulation, limit_s) && seconds_of(w) <= limit_s;

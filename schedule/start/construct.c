@@ -1,9 +1,9 @@
 /* The first solution of a search.
  *
- * First each node gets a stage: the one to which it is pinned, the one that it had in the plan to
- * start from, or one with room. Then one microbatch after the other takes its cheapest round trip,
- * which a dynamic program over (visits so far, last node) finds. The work that a node already has
- * counts as a delay at that node. */
+ * First each node gets a stage: the stage to which it is pinned, its stage in the start plan
+ * (q->from), or a stage with room. Then one microbatch after the other takes its cheapest round
+ * trip, which a dynamic program over (visits so far, last node) finds. The work that a node
+ * already has counts as a delay at that node. */
 #include "schedule/start/construct.h"
 
 #include <math.h>
@@ -25,8 +25,8 @@ static void place_node(struct solution *s, const struct problem *p, int *room, i
 	}
 }
 
-/* Pinned nodes come first. A node that may move gets its stage in the plan to start from, else its
- * stage in the cluster, else the next stage with room. */
+/* Pinned nodes come first. A node that may move gets its stage in the start plan, else its stage
+ * in the cluster, else the next stage with room. */
 int construct_assignment(struct solution *s, const struct problem *p, struct error *err)
 {
 	struct arena arena = { 0 };
@@ -67,7 +67,7 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 }
 
 /* The dynamic program. A state is (visits so far, last node). A state can follow a state of an
- * earlier stage unless the step passes over a stage that must be visited. Of similar nodes, only
+ * earlier stage, unless a stage that must be visited lies between the two. Of similar nodes, only
  * the one with the least load is considered. */
 struct builder {
 	const struct problem *p;
@@ -298,8 +298,9 @@ static bool is_whole(const struct builder *b, const struct plan_microbatch *m, i
 	return true;
 }
 
-/* Returns true if exposure can still be equal after this microbatch keeps its path. No stage may
- * then have more visits than its quota, or need more visits than there are microbatches left. */
+/* Returns true if exposure can still be equal after this microbatch keeps its path. With this
+ * path, no stage may have more visits than its quota, or need more visits than there are
+ * microbatches left. */
 static bool may_keep(const struct builder *b, const int *path)
 {
 	const struct problem *p = b->p;
@@ -315,14 +316,14 @@ static bool may_keep(const struct builder *b, const int *path)
 	return true;
 }
 
-/* Finds paths that microbatches can keep from the plan to start from: paths of the same data node
- * and length for which is_whole is true. kept: array of n_mb, the path of each microbatch; NULL:
- * the microbatch gets a new path. */
+/* Finds the paths of the start plan that microbatches can keep: paths of the same data node and
+ * length for which is_whole is true. kept: array of n_mb, the path of each microbatch; NULL: the
+ * microbatch gets a new path. */
 static void find_kept(const struct builder *b, const int **kept)
 {
 	const struct problem *p = b->p;
 	const struct plan *from = p->q->from;
-	/* For long and for short paths: index in the given plan from which the search for the data
+	/* For long and for short paths: index in the start plan at which the search for the data
 	 * node's next path continues. */
 	int after[2] = { 0 }, last = -1;
 
@@ -362,8 +363,8 @@ static bool build_all(struct builder *b, const int *order, const int **kept)
 {
 	const struct problem *p = b->p;
 
-	/* First places the microbatches that keep their path. Otherwise the other microbatches
-	 * could use up the visits of these paths. */
+	/* First places the microbatches that keep their path. In another order, the microbatches
+	 * with new paths could use up the visits of these paths. */
 	for (int pass = kept ? 0 : 1; pass < 2; pass++) {
 		for (int i = 0; i < p->n_mb; i++) {
 			const int *keep = kept ? kept[order[i]] : NULL;
@@ -410,8 +411,9 @@ static int count_siblings(const struct problem *p, int mb)
 }
 
 /* Divides the visits between the groups and the microbatches that are in no group. Sets b->quota
- * to the visits that the groups make, as even as possible, and *rest to the visits of the
- * remaining microbatches. Returns false if exposure cannot be equal this way. */
+ * to the visits that the groups make, distributed as evenly as possible. Sets *rest to the visits
+ * of the microbatches that are in no group. Returns false if exposure cannot be equal this
+ * way. */
 static bool split_quotas(struct builder *b, int groups, int group, struct stage_quota *rest)
 {
 	const struct problem *p = b->p;

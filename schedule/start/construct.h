@@ -1,6 +1,6 @@
 /* construct.h - builds a first solution quickly: it assigns nodes to stages, then gives each
- * microbatch in turn the cheapest round trip around the work that the nodes already have. Internal
- * to schedule/.
+ * microbatch in turn the cheapest round trip, taking into account the work that the nodes already
+ * have. Internal to schedule/.
  *
  * Stages ascend along every path, therefore the solution cannot come to a standstill. Quotas give
  * every stage the visits that equal exposure (CC3) requires. If a stage's quota equals the number
@@ -19,7 +19,7 @@ int construct_assignment(struct solution *s, const struct problem *p, struct err
 
 /* Builds the paths for the assignment in s.
  *
- * repair: a microbatch keeps its path in the plan to start from if the path is still legal and
+ * repair: a microbatch keeps its path of the start plan (q->from) if this path is legal now and
  * exposure allows it. attempt: attempt 0 treats similar nodes as one and keeps few partial paths.
  * Later attempts consider all nodes and partial paths. From attempt 2 on, the order of the
  * microbatches is drawn from rng.

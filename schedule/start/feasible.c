@@ -2,9 +2,9 @@
  *
  * Step 1 finds, for each data node, every set of stages that a legal path can visit, with the
  * cheapest such path. Step 2 chooses a set for each microbatch, depth first, so that every stage
- * gets its visits; it remembers the numbers of visits from which the rest failed. If both steps end
- * without paths, none exist: that is a proof. If a step reaches its limit, the result is only "not
- * found". */
+ * gets its visits. It remembers the numbers of visits from which the remaining microbatches could
+ * not be served. If both steps end without paths, this proves that no paths exist. If a step
+ * reaches its limit, the result is only "not found". */
 #include "schedule/start/feasible.h"
 
 #include <math.h>
@@ -47,15 +47,15 @@ struct feasible {
 	int stage[PLAN_MOST_PATH];
 	/* State of step 2. */
 	int *visits; /* array of n_stages: number of visits so far */
-	/* arrays of (n_mb + 1, n_stages): of the microbatches from microbatch i on, how many can
-	 * visit each stage, and how many must */
+	/* arrays of (n_mb + 1, n_stages). can[i]: number of microbatches, from microbatch i on,
+	 * that can visit each stage. must[i]: number of them that must visit it. */
 	int *can, *must;
 	int *choice; /* array of n_mb: the route chosen for each microbatch */
-	/* Array of MOST_STATES: the states of step 2 from which no choice succeeded. Each state is
-	 * the index i of a microbatch, followed by the number of visits of each stage but stage
-	 * 0. */
+	/* Array of MOST_STATES: the states of step 2 from which no choice succeeded. Each state
+	 * is the index i of a microbatch, followed by the number of visits of each stage except
+	 * stage 0. */
 	uint16_t *keys;
-	int32_t *table; /* hash table (TABLE entries) of indices into keys; -1: empty */
+	int32_t *table; /* hash table with TABLE entries: indices into keys; -1: empty */
 	int n_keys;
 };
 
@@ -113,8 +113,8 @@ static bool reach_layer(struct feasible *f, int h, int stage, double extra)
 	return any;
 }
 
-/* Finds the data node's route through this set of stages. If the data node has none yet, adds one
- * without a path. */
+/* Finds the data node's route through this set of stages. If the data node has no such route yet,
+ * adds a route without a path. */
 static struct set_path *find_route(struct feasible *f, uint64_t stages)
 {
 	size_t n = (size_t)f->n_routes + 1, length = (size_t)f->p->length;

@@ -1,11 +1,11 @@
 /* feasible.h - finds legal paths for an assignment, or proves that none exist. The greedy
  * construction (construct.h) can fail where links are missing although paths exist.
  *
- * The search enumerates the routes of each data node, stage by stage. Of the routes through one
- * set of stages it keeps the cheapest, and prefers ascending routes. Then it gives every microbatch
- * a set of stages such that exposure (CC3) is equal: depth first, the most urgent set first. States
- * that failed are remembered, so that none is tried twice. The search gives up after a fixed number
- * of steps. Internal to schedule/. */
+ * The search enumerates the routes of each data node, stage by stage. Of the routes through the
+ * same set of stages it keeps the cheapest, and prefers ascending routes. Then it gives every
+ * microbatch a set of stages such that exposure (CC3) is equal: depth first, the most urgent set
+ * first. States that failed are remembered, so that no state is tried twice. The search gives up
+ * after a fixed number of steps. Internal to schedule/. */
 #ifndef SCHEDULE_FEASIBLE_H
 #define SCHEDULE_FEASIBLE_H
 

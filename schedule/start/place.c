@@ -1,9 +1,9 @@
 /* Placement of nodes for quick sums and short paths.
  *
- * Quick sums: as long as it helps, one node of the slowest pair of replicas exchanges its stage
- * with another node (part_slowest). The cost of every node in every stage is kept up to date, so
- * one pass over the nodes finds the best partner. Single exchanges can end far from the best
- * placement, so random placements are tried too.
+ * Quick sums: one node of the slowest pair of replicas exchanges its stage with another node
+ * (part_slowest), as often as this helps. The cost of every node in every stage is kept up to
+ * date, so one pass over the nodes finds the best partner. Single exchanges can end far from the
+ * best placement, so random placements are tried too.
  *
  * Short paths: whole stages are renumbered so that a tour through them is short. */
 #include "schedule/start/place.h"
@@ -211,9 +211,9 @@ void place_at_random(struct solution *s, const struct problem *p, double enough_
 	descend_sync(s, p, NULL, enough_s);
 }
 
-/* Fills `apart`, an array of (n_stages, n_stages) that is zero before, with the distances between
- * stages. The distance from one stage to another is the mean, over the nodes of the first, of the
- * round trip to the nearest node of the other. */
+/* Fills `apart` with the distances between stages. It is an array of (n_stages, n_stages), which
+ * the caller sets to zero. The distance from one stage to another is the mean, over the nodes of
+ * the first, of the round trip to the nearest node of the other. */
 static void measure_distances(const struct solution *s, const struct problem *p, double *apart)
 {
 	for (int i = 0; i < s->start[p->n_stages]; i++) {
@@ -232,8 +232,8 @@ static void measure_distances(const struct solution *s, const struct problem *p,
 	}
 }
 
-/* Returns the mean length of a round trip if stages are visited in this order, and if a microbatch
- * skips each stage but the first with equal chance. order: array of n_stages. */
+/* Returns the mean length of a round trip if stages are visited in this order, and if a
+ * microbatch skips each stage except the first with equal chance. order: array of n_stages. */
 static double tour_length_s(const struct problem *p, const double *apart, const int *order)
 {
 	int n = p->n_stages;

@@ -54,8 +54,8 @@ static int slots_of(const struct sketch *k, int place)
 	return memory < k->sent[place] ? memory : k->sent[place];
 }
 
-/* Returns the time of the data node's trips, plus the time for which its slots are unused: while
- * the first forward tasks queue up, and while the last backward tasks do. */
+/* Returns the time of the data node's trips, plus the time for which its slots are unused while
+ * the first forward tasks and the last backward tasks queue up. */
 static double data_node_s(const struct sketch *k, int place)
 {
 	int slots = slots_of(k, place);
@@ -117,8 +117,8 @@ static void change_path(struct sketch *k, int mb, const int *from, const int *to
 	k->trip_s[mb] = now_s;
 }
 
-/* Replaces the old paths of the touched microbatches in the estimate by their new paths; back: the
- * other way round. */
+/* In the estimate, replaces the old paths of the touched microbatches by their new paths. back:
+ * replaces the new paths by the old ones. */
 static void change_all(struct sketch *k, bool back)
 {
 	const struct moves *m = &k->moves;

@@ -1,5 +1,5 @@
-/* Tests the bounds of one data node and of plans: they are exact if they claim to be, and below
- * every plan. */
+/* Tests the bounds of one data node and of plans: bounds that claim to be exact are exact, and no
+ * plan is shorter than its bound. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -56,8 +56,8 @@ struct oracle {
 	long seen, planned, planned_again;
 };
 
-/* Returns a lower bound of the travel time of a microbatch that visits all stages. It travels
- * there and back over the shortest link between each two stages. */
+/* Returns a lower bound of the travel time of a microbatch that visits all stages. The microbatch
+ * travels there and back over the shortest link between each two successive stages. */
 static double travel_s(const struct oracle *o)
 {
 	const struct candidate_frame *f = &o->q->frame;

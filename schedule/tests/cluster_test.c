@@ -154,9 +154,9 @@ TEST(links_make_delays)
 	unlink(path);
 }
 
-/* The file of shipped20 gives whole delays, and does not say which part of a delay the bytes take.
- * In a format with fewer bytes, the delays therefore stay the same. The times of sums count as time
- * of bytes alone, and shrink by the format's share. */
+/* The file of shipped20 gives whole delays, and does not say which part of a delay the bytes
+ * take. In a format with fewer bytes, the delays therefore stay the same. The bytes are taken to
+ * need the whole time of a sum, so sums shrink by the format's share. */
 TEST(given_times_shrink_as_a_whole_or_not_at_all)
 {
 	struct cluster_share share = { .activations = 0.5, .sums = 0.25 };
@@ -181,8 +181,8 @@ TEST(given_times_shrink_as_a_whole_or_not_at_all)
 	cluster_free(full);
 }
 
-/* The format bf16 halves only the 8 s that the bytes take of a delay of 10 s, so 6 s remain. The
- * result is the same for a cluster that was written and read again. */
+/* A delay is 10 s, of which the bytes take 8 s. The format bf16 halves only these 8 s, so 6 s
+ * remain. The result is the same for a cluster that was written and read again. */
 TEST(a_delay_changes_with_the_format)
 {
 	const struct tensor_formats half = { FORMAT_BF16, FORMAT_Q8 };

@@ -7,7 +7,7 @@
 #include "schedule/tests/fixture.h"
 #include "schedule/bound/shortest_paths.h"
 
-/* Finds the fastest path through exactly these stages over all sequences of nodes. */
+/* Finds the fastest path through exactly these stages by trying all sequences of nodes. */
 static double fastest(const struct fixture_pinned *t, int *path, int visits, uint64_t stages,
 		      double s)
 {

@@ -51,7 +51,7 @@ static int draw_length(struct rng *r, struct cluster *c, int round)
 	return least + (int)rng_below(r, (uint32_t)(c->n_stages - least + 1));
 }
 
-/* The bounds hold for every order of tasks at the nodes, therefore also for first come, first
+/* The bounds hold for every order of tasks at the nodes, which includes first come, first
  * served. */
 TEST(bounds_hold_for_the_best_plan)
 {
@@ -93,9 +93,9 @@ TEST(bounds_hold_for_the_best_plan)
 	assert_true(held[0] > 150 && held[1] > 150);
 }
 
-/* The plans of the search serve first come, first served, and so does the oracle here. In tiny
- * clusters the search nearly always finds the best plan. The search may find no plan only if the
- * oracle finds no plan. */
+/* In the search's plans, nodes serve first come, first served. Here the oracle tries only this
+ * order, too. In tiny clusters the search nearly always finds the best plan. The search may find
+ * no plan only if the oracle finds no plan. */
 TEST(the_search_finds_the_best_of_tiny_clusters)
 {
 	int rounds = 0, best = 0, refused = 0;

@@ -39,7 +39,7 @@ void fixture_pinned_fini(struct fixture_pinned *t);
 
 /* Counts the visits of each stage in visits (n_stages entries). */
 void fixture_visits(const struct problem *p, const struct solution *s, int *visits);
-/* Returns true if the stages of the path ascend, exchanged neighbours excepted (CC2). */
+/* Returns true if the stages of the path ascend, except for exchanged neighbours (CC2). */
 bool fixture_is_legal(const struct problem *p, const struct solution *s, const int *path);
 
 #endif

@@ -207,7 +207,7 @@ TEST(lanes_keep_every_rule)
 	unmake(&x);
 }
 
-/* Compares the rows of a node's list that are in use with the copies made before. */
+/* Compares the used rows of a node's list with the copies that slot_timeline_fill made. */
 static void check_rows(const struct slot_timeline *g, int node, const struct slot_timeline *as,
 		       const struct slot_timeline_list *was)
 {
@@ -305,8 +305,8 @@ static bool overlaps(const struct setting *x, int n)
 	return false;
 }
 
-/* A lane that is planned as if it were alone delays other lanes. After the delayed lanes are
- * ejected, nothing is delayed. */
+/* A lane that is planned as if it were alone delays other lanes. After the delayed lanes have
+ * been ejected, no microbatch is delayed. */
 TEST(delayed_lanes_are_ejected)
 {
 	int met = 0, left = 0;

@@ -25,7 +25,7 @@ struct oracle {
 	int choice[MOST_CHOICES], n_choices, options[MOST_CHOICES];
 	bool can_visit[MOST_SETS]; /* sets of stages that a path can visit */
 	/* Arrays of COUNTS entries, one for each combination of the stages' visits. true: the
-	 * microbatches added so far can make these visits. */
+	 * microbatches that were added so far can make these visits. */
 	bool *before, *after;
 };
 

@@ -1,5 +1,5 @@
 /* Tests the plans of a whole run: every rule is kept in every phase, predictions are those of the
- * simulator, and moving nodes is never worse than one allocation. */
+ * simulator, and a run whose nodes move never takes longer than a run with one allocation. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -269,8 +269,8 @@ TEST(nodes_move_between_near_allocations)
 	cluster_free(c);
 }
 
-/* If fetching a stage takes far longer than the phase before (state_ratio = 1e6), no node may
- * move. If fetching is quick (state_ratio = 3), nodes move. */
+/* With state_ratio = 1e6, fetching a stage takes far longer than the phase before, and no node
+ * may move. With state_ratio = 3, fetching is quick, and nodes move. */
 TEST(a_move_that_takes_longer_than_it_gains_is_not_made)
 {
 	struct cluster *c = equal_nodes(0.1);

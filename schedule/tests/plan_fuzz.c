@@ -1,5 +1,5 @@
-/* Fuzzes the checker and the simulator with plans. Both must end for any plan that is read, and a
- * plan without breaches must be possible to simulate. */
+/* Fuzzes the checker and the simulator with plans. Both must end for any plan that is read, and
+ * it must be possible to simulate a plan without breaches. */
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>

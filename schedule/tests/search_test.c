@@ -367,7 +367,7 @@ TEST(excluded_nodes_are_not_used)
 }
 
 /* If all nodes are equal, the repaired plan is the best of the first plans. The search must
- * nevertheless improve it as far as a search without a plan to start from. */
+ * nevertheless improve it as far as a search improves a plan that it builds from nothing. */
 TEST(a_repair_among_equal_nodes_is_as_good_as_a_fresh_plan)
 {
 	struct cluster *c = fixture_cluster("one20_s16.json");
@@ -448,7 +448,7 @@ TEST(random_clusters_are_planned_or_refused)
 			assert_good(c, p, NULL, !q.free_assignment);
 			planned++;
 		} else {
-			/* feasible_test decides which of the two refusals is right. */
+			/* feasible_test checks which of the two refusals is correct. */
 			assert_true(rc == PLAN_INFEASIBLE || rc == PLAN_NOT_FOUND);
 			assert_true(shape.absent > 0);
 			assert_true(err.text[0] != '\0');

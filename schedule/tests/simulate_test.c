@@ -100,8 +100,8 @@ TEST(one_microbatch_by_hand)
 	cluster_free(c);
 }
 
-/* If two microbatches leave together and share a link, only the bytes of the first delay the
- * second. */
+/* Two microbatches leave together and share a link. The second waits only for the time of the
+ * first one's bytes, not for its whole delay. */
 TEST(a_link_carries_one_activation_after_the_other)
 {
 	struct cluster *c = pair(2, 2);

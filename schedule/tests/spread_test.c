@@ -120,8 +120,8 @@ static void assign_like_robust(struct cluster *c)
 	c->microbatches_per_data_node = 5;
 }
 
-/* Training all sub-networks equally often must count more than time. With CROWDING = 4 in place of
- * 0.25 (spread.c), the plan would train only four of the six sub-networks. */
+/* Training all sub-networks equally often must count more than a short iteration. With CROWDING =
+ * 4 in place of 0.25 (spread.c), the plan would train only four of the six sub-networks. */
 TEST(spreading_goes_before_time)
 {
 	struct cluster *c = fixture_cluster("shipped20.json");

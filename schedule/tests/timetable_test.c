@@ -1,4 +1,4 @@
-/* Tests the timetable's estimates and routes in cases in which the answer is known. */
+/* Tests the timetable's estimates and routes in cases with a known answer. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

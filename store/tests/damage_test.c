@@ -70,8 +70,8 @@ static uint64_t kill_a_writer(const char *folder, unsigned round)
 		commit_for_ever(folder, pipes[1]);
 	}
 	close(pipes[1]);
-	/* Waits for one full commit, and then kills the writer at some point in the following
-	 * ones. */
+	/* Waits for a complete commit, and then kills the writer at some point during the commits
+	 * that follow. */
 	assert_int_equal(read(pipes[0], &announced, sizeof(announced)), sizeof(announced));
 	usleep(round * 37 % 5000);
 	assert_int_equal(kill(child, SIGKILL), 0);
@@ -83,8 +83,8 @@ static uint64_t kill_a_writer(const char *folder, unsigned round)
 	return announced;
 }
 
-/* A writer is killed between and inside commits, many times. No announced commit is lost, and none
- * is incomplete. */
+/* A writer is killed between and inside commits, many times. No announced commit may be lost, and
+ * no commit may be incomplete. */
 FOLDER_TEST(kill_9_leaves_complete_commits)
 {
 	struct folder *f = *state;
@@ -101,7 +101,8 @@ FOLDER_TEST(kill_9_leaves_complete_commits)
 		announced = kill_a_writer(f->path, round * 29);
 		assert_int_equal(store_resume(&s, f->path, &err), 0);
 		assert_int_equal(store_last_commit(s, &last, &err), 0);
-		/* The writer may have finished one commit that it had no time to announce. */
+		/* The writer may have finished a further commit that it had no time to
+		 * announce. */
 		assert_true(last == announced || last == announced + 1);
 		for (uint64_t i = before + 1; i <= last; i++) {
 			assert_int_equal(store_read_commit(s, i, &c, &err), 0);
@@ -348,7 +349,7 @@ FOLDER_TEST(every_kind_of_bad_file_has_its_error)
 	assert_int_equal(store_open(&s, f->path, &err), -EPROTONOSUPPORT);
 	sql(f->path, "PRAGMA user_version = 10; PRAGMA application_id = 5");
 	assert_int_equal(store_open(&s, f->path, &err), -EINVAL);
-	sql(f->path, "PRAGMA application_id = 1397444690"); /* the right id */
+	sql(f->path, "PRAGMA application_id = 1397444690"); /* the id of a run's file */
 	assert_int_equal(store_open(&s, f->path, &err), 0);
 	store_close(s);
 

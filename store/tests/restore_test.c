@@ -1,4 +1,5 @@
-/* A restore to a checkpoint deletes the later rows and is itself recorded. */
+/* Tests that a restore to a checkpoint deletes the rows of later iterations, and that the record
+ * names the restore. */
 
 #include <errno.h>
 #include <inttypes.h>

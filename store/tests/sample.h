@@ -18,7 +18,7 @@ extern const struct store_run a_run;
 int make_folder(void **state);
 int remove_folder(void **state);
 
-/* Sizes of a sample commit, in which every part depends on the iteration. */
+/* Sizes of a sample commit. Every part of such a commit depends on the iteration. */
 enum { N_ROUTES = 30, N_HOPS = 4, N_NODES = 20 };
 
 struct sample {

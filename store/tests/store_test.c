@@ -1,5 +1,5 @@
-/* Tests that everything that is written can be read again, that there is one writer beside many
- * readers, and that commits have no gaps. */
+/* Tests that everything that is written can be read again, that a run can have one writer and
+ * many readers at the same time, and that commits have no gaps. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -42,8 +42,8 @@ FOLDER_TEST(the_properties_of_a_run_are_read)
 	store_close(s);
 }
 
-/* The run's files have permissions 0600 whatever the umask is. The next writer that opens the run
- * restores these permissions. */
+/* The run's files have permissions 0600, whatever the umask is. If these permissions were
+ * changed, the next writer that opens the run restores them. */
 FOLDER_TEST(a_run_is_private)
 {
 	static const char *const names[] = { "run.db", "run.db-wal", "run.db-shm", "run.lock" };
@@ -326,8 +326,9 @@ FOLDER_TEST(one_writer_many_readers)
 	store_close(second);
 }
 
-/* Simulates a file system where flock does not reach other hosts: two writers hold the lock. The
- * epoch shows the first writer that the second one took over. */
+/* Simulates a file system where flock does not reach other hosts: two writers hold the lock at
+ * the same time. By the epoch, the first writer finds out that the second writer has taken
+ * over. */
 FOLDER_TEST(a_writer_that_was_replaced_is_refused)
 {
 	struct folder *f = *state;
@@ -418,7 +419,7 @@ static sqlite3 *lock_file(const char *folder)
 	return db;
 }
 
-/* Returns how long a statement waits while another program holds the lock, ms. */
+/* Returns the time for which a statement waits while another program holds the lock, ms. */
 static int patience_of(struct store *s)
 {
 	sqlite3_stmt *q;
@@ -431,8 +432,8 @@ static int patience_of(struct store *s)
 	return ms;
 }
 
-/* Opening a record may wait long for the lock. Later statements must not, because the controller
- * is blocked meanwhile. */
+/* Opening a record may wait for the lock for a long time. Later statements must not wait so long,
+ * because the controller is blocked meanwhile. */
 FOLDER_TEST(a_writer_waits_shortly_once_it_is_open)
 {
 	struct folder *f = *state;
@@ -447,7 +448,7 @@ FOLDER_TEST(a_writer_waits_shortly_once_it_is_open)
 }
 
 /* While another program has locked the file, a commit is refused. Notes and settings wait in
- * memory, and the store writes them in their order after the unlocking. */
+ * memory, and the store writes them after the unlocking, the oldest first. */
 FOLDER_TEST(rows_wait_while_another_program_holds_the_lock)
 {
 	struct folder *f = *state;
@@ -491,7 +492,7 @@ static int fcntl_without_locks(int fd, int command, ...)
 }
 
 /* SQLite reports a file system that cannot lock files as if another program held the lock. The
- * message then must not send the operator after a program that does not exist. */
+ * store's message must not make the operator search for this program, which does not exist. */
 FOLDER_TEST(a_file_system_without_locks_is_named)
 {
 	struct folder *f = *state;
@@ -604,7 +605,7 @@ FOLDER_TEST(other_rows_are_read_as_written)
 	hashes[0].hash = 0; /* the second hash of a node is ignored */
 	assert_int_equal(store_hashes(s, hashes, 1, &err), 0);
 	assert_int_equal(store_hashes(s, &forgotten, 1, &err), 0);
-	/* Forgetting one hash deletes no other. */
+	/* If a hash is forgotten, no other hash may be deleted. */
 	assert_int_equal(store_forget_hash(s, &forgotten, &err), 0);
 	assert_int_equal(store_forget_hash(s, &forgotten, &err), 0);
 	assert_int_equal(store_tasks(s, tasks, 4, &err), 0);
@@ -724,7 +725,7 @@ FOLDER_TEST(events_are_read_in_order)
 	store_close(s);
 }
 
-/* Makes a commit for `iteration` in which routes, orders, sums and devices are those of the sample
+/* Makes a commit for `iteration`. Its routes, orders, sums and devices are those of the sample
  * commit `as`. */
 static const struct store_commit *sample_as(struct sample *p, uint64_t iteration, uint64_t as)
 {
@@ -733,9 +734,9 @@ static const struct store_commit *sample_as(struct sample *p, uint64_t iteration
 	return &p->commit;
 }
 
-/* A commit does not write routes, orders, sums and devices again if the previous commit has equal
- * ones. Every commit is read back as it was written, also after a new writer opened the run and
- * after a restore. */
+/* If routes, orders, sums or devices equal those of the previous commit, a commit does not write
+ * them again. Every commit is read back as it was written, also after a new writer opened the run
+ * and after a restore. */
 FOLDER_TEST(equal_parts_are_written_once)
 {
 	static const uint64_t as[] = { 0, 1, 1, 1, 4, 4, 1, 1, 1 };
@@ -771,7 +772,7 @@ FOLDER_TEST(equal_parts_are_written_once)
 	free(p);
 }
 
-/* A commit that failed has no rows, so the next commit must write its own. */
+/* A commit that failed has no rows, so the next commit must write its own rows. */
 FOLDER_TEST(a_failed_commit_is_not_referred_to)
 {
 	struct folder *f = *state;
@@ -809,9 +810,9 @@ static int tasks_of(struct store *s, uint64_t iteration)
 	return n;
 }
 
-/* store_thin deletes the tasks of old iterations, except every hundredth. A new writer continues
- * where the first writer stopped. After a restore, the iterations that run again are thinned
- * again. */
+/* store_thin deletes the tasks of old iterations, except the tasks of every hundredth iteration.
+ * A new writer continues where the first writer stopped. After a restore, the iterations that run
+ * again are thinned again. */
 FOLDER_TEST(old_tasks_are_thinned)
 {
 	struct folder *f = *state;

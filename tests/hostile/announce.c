@@ -1,5 +1,5 @@
-/* announce.c - sends one chunk of a message and never the others. A post does not offer this, so
- * this file uses the internals of wire/delivery. */
+/* announce.c - sends one chunk of a message and never the other chunks. A post does not offer
+ * this, so this file uses the internals of wire/delivery. */
 #include <string.h>
 
 #include "tests/hostile/hostile.h"

@@ -135,7 +135,7 @@ static void send_message(struct watcher *w, const struct msg *m, int64_t now_us)
 }
 
 /* Sends ATTACHES pairs of requests as one watcher. When enough answers have arrived, the watcher
- * leaves, and another one connects. */
+ * leaves, and another watcher connects. */
 static void send_requests(struct watcher *w, int64_t now_us)
 {
 	struct msg attach = { .type = MSG_ATTACH,

@@ -57,8 +57,8 @@ void watch(struct hostile *h, int64_t now_us);
  * with requests by an invitation. Returns its exit status. */
 int flood(int argc, char **argv);
 
-/* announce.c: sends one chunk of a message of `total` bytes, and never the others. Returns true if
- * the chunk was sent. */
+/* announce.c: sends one chunk of a message of `total` bytes, and never the other chunks. Returns
+ * true if the chunk was sent. */
 bool announce_one(struct post *p, uint32_t peer, uint64_t number, uint64_t total, uint32_t chunks,
 		  int64_t now_us);
 

@@ -10,7 +10,8 @@
 enum {
 	A_TURN = 32,         /* messages to each other node in a turn */
 	NUMBERS_SENT = 300,  /* messages to each other node in an iteration */
-	HALF_CHUNKS = 16384, /* a post accepts chunks up to this number ahead (CHANNEL_AHEAD) */
+	/* A post refuses a chunk this far ahead of the expected one (CHANNEL_AHEAD). */
+	HALF_CHUNKS = 16384,
 	HALVES = 256         /* incomplete messages to each other node */
 };
 

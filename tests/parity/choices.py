@@ -53,10 +53,10 @@ for question, line in zip(questions, ours):
         worst[name] = max([worst[name], *(abs(a - b) / b for a, b in zip(line["losses"], losses))])
     if line["tokens"] != [counted for _, counted in expected]:
         sys.exit(f"line {line['line']}: {line['tokens']} tokens, expected {expected}")
-    right["accuracy"] += lowest(theirs["lm_eval"]) == question["answer"]  # as lm_eval's acc
+    right["accuracy"] += lowest(theirs["lm_eval"]) == question["answer"]  # computed as lm_eval's acc
     right["accuracy_per_token"] += lowest([loss / counted for loss, counted in expected]) == question["answer"]
-    # acc_norm divides a loss by the characters of the choice, and skippipe by its tokens. The two agree where every
-    # token is one character, as in some of the questions about bytes.
+    # acc_norm divides a loss by the number of characters of the choice, and skippipe by the number of tokens. If
+    # every token is one character, as in some of the questions about bytes, the two results agree.
     if line["tokens"] == [len(choice) for choice in question["choices"]]:
         normalised += 1
         if line["chosen_per_token"] != lowest([a / len(b) for a, b in zip(theirs["lm_eval"], question["choices"])]):

@@ -1,7 +1,7 @@
 #!/bin/bash
 # skippipe eval --choices computes the same losses as the transformers library and lm_eval, and the same shares as
-# lm_eval's acc and acc_norm, for bytes and for a BPE tokenizer. The test is skipped if these cannot be imported.
-# SKIPPIPE_PYTHON names another interpreter.
+# lm_eval's acc and acc_norm, for bytes and for a BPE tokenizer. The test is skipped if these libraries cannot be
+# imported. SKIPPIPE_PYTHON names another interpreter.
 set -eu
 cd "$(dirname "$0")/../.."
 python=${SKIPPIPE_PYTHON:-python3}

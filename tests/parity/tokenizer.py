@@ -149,7 +149,8 @@ def compare_pieces(text):
         with open(work + "/text.jsonl", "w") as f:  # a document of JSON lines is not cut
             json.dump({"text": part}, f)
         compare(f"sentencepiece {kind}, uncut", ours, tokenize(work + "/p.model", work + "/text.jsonl"))
-        # Versions of the library break ties between segmentations of equal likelihood in other ways.
+        # If two segmentations are equally likely, versions of the library differ in which one they
+        # choose.
         if kind == "bpe":
             compare(f"sentencepiece {kind}", ours, numpy.array([p.bos_id()] + p.encode(text)))
 

@@ -95,7 +95,7 @@ void checks_turn(struct world *w)
 void checks_controller_ended(struct world *w, int status)
 {
 	const struct controller *c = w->controller;
-	bool excused = is_scale_flipped(w); /* one excluded sender is excused */
+	bool excused = is_scale_flipped(w); /* true: the exclusion of one sender is no error */
 
 	if (status != 0)
 		world_go_wrong(w, "the controller ended with %d after iteration %" PRIu64, status,

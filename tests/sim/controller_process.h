@@ -22,7 +22,8 @@ bool controller_process_obeys(struct controller *c, enum command_verb verb, int 
 /* Gives the controller the command CUT with these numbers of layers. Returns false if the
  * controller refuses it. */
 bool controller_process_cuts(struct controller *c, const char *layers);
-/* Returns when the controller next has something to do, on its own clock. */
+/* Returns the time, on the controller's own clock, at which the controller next has something to
+ * do. */
 int64_t controller_process_deadline_us(const struct controller *c);
 /* Returns true if the controller has ended. *status is then its exit status. */
 bool controller_process_over(const struct controller *c, int *status);

@@ -158,8 +158,8 @@ static bool listens(const struct world *w, struct mishap *m)
 	return !m->done;
 }
 
-/* Commands a change of stages. Tries a fixed list of cuts from a random one on, until the
- * controller accepts one. */
+/* Commands a change of stages. Tries a fixed list of cuts from a random cut on, until the
+ * controller accepts a cut. */
 static void order_stages(struct world *w, struct mishap *m)
 {
 	static const char *const cuts[] = { "1,2", "0,1,2", "2,1", "0,1,1,1", "3", "1,1,1", "0,3" };
@@ -352,8 +352,8 @@ static bool some_save(const struct controller *c)
 	       c->backups.saving.iteration == c->run.committed;
 }
 
-/* Returns true if the moment may come in a later iteration than the drawn one, because it depends
- * on other events too. */
+/* Returns true if the moment depends on other events too, and may therefore come in a later
+ * iteration than the iteration that was drawn. */
 static bool is_awaited(enum moment moment)
 {
 	return moment == SOME_MOVE || moment == SOME_SAVE || moment == STAGES_BEGIN;

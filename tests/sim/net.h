@@ -42,14 +42,14 @@ struct parcel {
 
 struct channel {
 	struct parcel *first, **end; /* messages that were sent and not acknowledged */
-	int64_t last_us;             /* when the message sent last arrives */
-	/* When the channel last made progress: a message was acknowledged, or a message was sent
-	 * while none was under way. */
+	int64_t last_us;             /* time at which the newest message arrives */
+	/* Time of the channel's newest progress: a message was acknowledged, or a message was
+	 * sent while none was under way. */
 	int64_t moved_us;
 };
 
 struct peer {
-	post_peer_id id; /* number of the peer; 0: the entry is free */
+	post_peer_id id; /* number of the peer; 0: the entry is unused */
 	struct post *post;
 	struct peer *other; /* the other end of the session; NULL: none */
 	bool dialed, up, known, ephemeral;
@@ -65,12 +65,14 @@ struct peer {
 	/* Messages in transit to this end from a process that has died, the earliest arrival
 	 * first. */
 	struct parcel *left;
-	int64_t since_us;         /* when the session began at this end */
-	int64_t connect_us;       /* when a dialed peer next tries to connect; INT64_MAX: never */
-	/* Since when the other end has been dead or cut off; INT64_MAX: it is neither. */
+	int64_t since_us;         /* time at which the session began at this end */
+	/* Time of a dialed peer's next attempt to connect; INT64_MAX: never. */
+	int64_t connect_us;
+	/* Time at which the other end died or was cut off; INT64_MAX: it is neither dead nor cut
+	 * off. */
 	int64_t silent_us;
-	/* Two entries each, for a small and for a large probe: when the answer arrives, and when
-	 * the probe was sent; INT64_MAX: no such probe. */
+	/* Two entries each, for a small and for a large probe: the time at which the answer
+	 * arrives, and the time at which the probe was sent; INT64_MAX: no such probe. */
 	int64_t pong_us[2], ping_us[2];
 };
 
@@ -142,8 +144,8 @@ void net_list_free(struct parcel **list);
 struct parcel *net_parcel_new(const struct post_part *parts, size_t n);
 /* Returns the number of bytes to the peer that are not acknowledged, in all classes. */
 size_t net_retained_bytes(const struct peer *r);
-/* Sets when a message arrives: after the earlier messages of its class, and after the end of a cut.
- * Without a session the message waits. */
+/* Sets the time at which a message arrives: after the earlier messages of its class, and after
+ * the end of a cut. Without a session the message waits. */
 void net_dispatch(struct peer *from, struct parcel *x);
 /* Loses all messages in transit from this end. Delivered messages stay delivered, but their
  * acknowledgements are lost. */

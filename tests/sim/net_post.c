@@ -282,7 +282,7 @@ static bool is_of_machine(enum msg_type type)
 	       type == MSG_LOG || type == MSG_FILE_PART;
 }
 
-/* Adds a message that is being delivered to the trace. */
+/* Adds to the trace a message that is being delivered. */
 static void note_parcel(const struct post *p, const struct peer *from, const struct parcel *x)
 {
 	/* Bytes 4 and 5 of the envelope are the type (wire/msg.c). */
@@ -385,7 +385,8 @@ int post_peer(const struct post *p, post_peer_id id, struct post_peer_info *out)
 	net_take_acks(r);
 	if (r->other && !net_is_cut(p->process, r->process) &&
 	    sim.processes[r->process].asleep_us <= sim.now_us) {
-		/* The other end is only certain to have sent its keep-alive frames. */
+		/* The only frames that the other end has certainly sent are its keep-alive
+		 * frames. */
 		alive_us = net_local(p, sim.now_us - sim.now_us % KEEP_ALIVE_US);
 		if (alive_us > r->info.heard_us && sim.now_us - r->since_us > KEEP_ALIVE_US)
 			r->info.heard_us = alive_us;

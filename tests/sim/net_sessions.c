@@ -136,7 +136,8 @@ static void begin_session(struct peer *r, uint64_t instance, uint32_t process, b
 			  at_us);
 }
 
-/* Acknowledges the messages that the previous session has delivered, and sends the others again. */
+/* Acknowledges the messages that the previous session has delivered, and sends the other messages
+ * again. */
 static void send_again(struct peer *r)
 {
 	for (int k = 0; k < POST_CLASSES; k++)

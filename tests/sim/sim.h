@@ -102,8 +102,9 @@ void network_cut(uint32_t a, uint32_t b, int64_t until_us);
 void network_narrow(uint32_t from, uint32_t to, int64_t until_us);
 /* Ends all connections between two processes, which then connect again. */
 void network_reset(uint32_t a, uint32_t b);
-/* Sets how a process dies when its posts are closed next. silently: its machine dies too, and peers
- * notice nothing. Otherwise peers notice at once that their connections have ended. */
+/* Sets how a process dies the next time that its posts are closed. silently: the process's
+ * machine dies too, and peers notice nothing. Otherwise peers notice at once that their
+ * connections have ended. */
 void network_dies(uint32_t process, bool silently);
 /* Flips a bit in the next sum, or the next piece of a stage, that arrives at the process. The
  * message is otherwise correct, as if the bit had flipped in the sender's memory. */
@@ -111,8 +112,8 @@ void network_flip(uint32_t process);
 
 /* ---- threads.c ---- */
 void threads_begin(void);
-/* Returns when a process's next job or plan is finished, on the world's clock; INT64_MAX: none is
- * under way. */
+/* Returns the time, on the world's clock, at which a process's next job or plan is finished;
+ * INT64_MAX: none is under way. */
 int64_t threads_due_us(uint32_t process);
 /* Sets the function that returns the usual length of a job. A worker of the process sim.self calls
  * the function when it begins a job. */

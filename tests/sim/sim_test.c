@@ -51,7 +51,7 @@ static int run_one(struct ground *g, uint64_t seed)
 }
 
 /* Returns true if many seeds gave so few changes of stages that the test hardly covers them. A
- * single seed may have none. */
+ * single seed may have no change. */
 static bool is_too_narrow(const struct outcome *sum, uint64_t seeds)
 {
 	return seeds >= SEEDS && (sum->recuts < seeds / 5 || sum->exchanged < seeds / 10 ||

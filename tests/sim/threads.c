@@ -1,10 +1,10 @@
 /* threads.c - replaces agent/shared/worker.c and the planner's thread. The caller's thread runs the
  * job, with a clock of the job's own. The caller gets the result when the simulated time has come.
  *
- * The seed decides when a job runs: half of the jobs run when they begin, the others when their
- * result is collected. This finds a caller that frees or changes what a running job uses, or that
- * reads a result too early: with some of the seeds AddressSanitizer then reports an error, or the
- * result differs. */
+ * The seed decides when a job runs: half of the jobs run when they begin, the other jobs when
+ * their result is collected. This finds a caller that frees or changes what a running job uses,
+ * or that reads a result too early: with some of the seeds AddressSanitizer then reports an
+ * error, or the result differs. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -64,8 +64,8 @@ static int planner_time(struct timespec *t)
 /* ---- jobs of workers and planners ---- */
 
 struct due {
-	uint32_t process; /* process of the job; NOBODY: the entry is free */
-	/* When a job ends, on the world's clock; INT64_MAX: no job is under way. */
+	uint32_t process; /* process of the job; NOBODY: the entry is unused */
+	/* Time, on the world's clock, at which the job ends; INT64_MAX: no job is under way. */
 	int64_t at_us;
 };
 
@@ -216,9 +216,9 @@ void *worker_finished(struct worker *w)
 struct answer {
 	struct planner_job *job;
 	bool is_found;   /* the search has run */
-	int64_t from_us; /* when the request arrived, on the world's clock */
-	/* After the search: when the answer may be taken. Before: when the search runs. On the
-	 * world's clock. */
+	int64_t from_us; /* time, on the world's clock, at which the request arrived */
+	/* Time on the world's clock. Before the search: time at which the search runs. After the
+	 * search: time at which the answer may be taken. */
 	int64_t at_us;
 	struct answer *next;
 };
@@ -228,7 +228,7 @@ struct sim_planner {
 	struct planner real;
 	struct due *due;
 	struct answer *answers; /* requests and answers, the oldest first */
-	int64_t free_us;        /* when the last search ended */
+	int64_t free_us;        /* time at which the latest search ended */
 };
 
 static int begin_planner(struct planner **out, bool idle, struct error *err)

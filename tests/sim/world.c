@@ -103,7 +103,9 @@ static void draw_world(struct world *w, uint64_t seed)
 	/* A large model: a step takes longer than the stall detector's patience. */
 	if (seed % 5 == 2)
 		w->step_us = 600000;
-	if (seed % 10 == 7) /* storing a copy takes as long as a standby copy waits for a sum */
+	/* Storing a fetched copy takes as long as the time limit of a standby copy's wait for a
+	 * sum. */
+	if (seed % 10 == 7)
 		w->store_us = 3000000;
 	if (seed % 10 == 2) /* no mishaps: checks_turn then fails if an agent misses a commit */
 		w->n_mishaps = 0;

@@ -45,16 +45,17 @@ enum moment {
 	SOON_AFTER    /* soon after the previous mishap */
 };
 
-/* A mishap happens after_us after its moment in its iteration. */
+/* A mishap happens `after_us` microseconds after its moment in its iteration. */
 struct mishap {
 	enum mishap_kind kind;
 	enum moment moment;
 	uint64_t iteration;
 	enum run_phase phase; /* phase of the iteration, for the moment IN_PHASE */
 	int64_t after_us, lasts_us;
-	/* When the mishap happens, on the world's clock; INT64_MAX: its moment has not come. */
+	/* Time, on the world's clock, at which the mishap happens; INT64_MAX: its moment has not
+	 * come. */
 	int64_t at_us;
-	int64_t since_us; /* when the iteration was reached, on the world's clock */
+	int64_t since_us; /* time, on the world's clock, at which the iteration was reached */
 	uint32_t a, b;    /* processes that the mishap concerns; b: only if it concerns two */
 	bool silently, done;
 	bool given; /* the command was given; a second command will undo it */

@@ -20,7 +20,7 @@ static const double near_latency_s = 0.0005, near_bytes_per_s = 1.25e9;
 struct map {
 	uint32_t n;                    /* number of nodes, the controller included */
 	json_t *cluster;               /* the cluster description, without delays */
-	const char **place;            /* (n) place of each node; borrowed from `cluster` */
+	const char **place;            /* place of each node; borrowed from `cluster` */
 	double *latency_s, *bandwidth; /* (n, n), from row to column; negative: no link */
 };
 

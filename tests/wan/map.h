@@ -42,7 +42,8 @@ void map_free(struct map *m); /* NULL is allowed */
 
 /* Returns the number of nodes; the controller is the last. */
 uint32_t map_nodes(const struct map *m);
-const char *map_place(const struct map *m, uint32_t node); /* borrowed */
+/* Returns the place of a node, borrowed. */
+const char *map_place(const struct map *m, uint32_t node);
 /* Returns the latency and the bandwidth of a link as described; the other fields are 0. A link
  * between the controller and a node in its place has the values of a link between two nodes there.
  * If only one node is there, this link has 0.5 ms and 1.25 GB/s. */

@@ -86,7 +86,7 @@ struct router {
 	struct map *map;
 	struct traffic *traffic;
 	struct orders_counts counts;
-	int *tuns; /* (map_nodes) descriptors of the TUN devices */
+	int *tuns; /* descriptor of each node's TUN device */
 	int epoll, control, signals;
 };
 
@@ -324,9 +324,9 @@ static int open_tuns(struct router *r, struct error *err)
 	return rc;
 }
 
-/* Raises the router's priority. The router competes with all nodes for the CPUs, and its delay adds
- * to every latency. If the system allows no real-time priority, takes the best ordinary one. The
- * command `stats` shows how late packets were. */
+/* Raises the router's priority. The router competes with all nodes for the CPUs, and its delay
+ * adds to every latency. If the system allows no real-time priority, takes the best ordinary
+ * priority. The command `stats` shows how late packets were. */
 static void raise_priority(void)
 {
 	struct sched_param first = { .sched_priority = 1 };

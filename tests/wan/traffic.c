@@ -20,7 +20,8 @@
 struct list {
 	struct traffic_packet *first, *last;
 	int64_t last_due_ns; /* due time of the packet that entered the list last */
-	int64_t free_ns;     /* when the link or downlink can begin to send another packet */
+	/* Time at which the link or downlink can begin to send another packet. */
+	int64_t free_ns;
 	size_t at;           /* index of the list in the heap, if the list is not empty */
 	bool is_downlink;    /* true: the list of a node's downlink; false: the list of a link */
 };
@@ -46,8 +47,8 @@ struct traffic {
 	struct traffic_options options;
 	int64_t queue_ns;
 	struct direction *directions; /* (n_nodes, n_nodes) links, from row to column */
-	struct place *places; /* (n_nodes) */
-	struct list **heap;   /* (n_heap) the lists that are not empty */
+	struct place *places; /* the n_nodes nodes */
+	struct list **heap;   /* the n_heap lists that are not empty */
 	size_t n_heap, held;
 	struct slab *slabs;
 	struct traffic_packet *unused;
@@ -191,7 +192,7 @@ static void append_packet(struct traffic *t, struct list *l, struct traffic_pack
 	raise_list(t, l, t->n_heap++);
 }
 
-/* Removes and returns the packet that is due first of all lists. */
+/* Removes the packet with the earliest due time in any of the lists, and returns this packet. */
 static struct traffic_packet *take_packet(struct traffic *t)
 {
 	struct list *l = t->heap[0];
@@ -207,9 +208,9 @@ static struct traffic_packet *take_packet(struct traffic *t)
 
 /* ---- transit ---- */
 
-/* Sends a packet of `size` bytes through a queue with this bandwidth. *free_ns: when the queue is
- * empty. Returns when the packet's last byte has been sent, or TRAFFIC_NEVER if the packet would
- * wait too long. A bandwidth of 0 means no limit. */
+/* Sends a packet of `size` bytes through a queue with this bandwidth. *free_ns: time at which the
+ * queue is empty. Returns the time at which the packet's last byte has been sent, or
+ * TRAFFIC_NEVER if the packet would wait too long. A bandwidth of 0 means no limit. */
 static int64_t queue_packet(const struct traffic *t, int64_t *free_ns, double bytes_per_s,
 			    size_t size, int64_t now_ns)
 {
@@ -237,8 +238,8 @@ static void drop_packet(struct traffic *t, struct traffic_packet *p, uint64_t *c
 	traffic_packet_free(t, p);
 }
 
-/* Draws two random numbers for every packet, even if it needs only one. A change of a link's loss
- * therefore does not change the random numbers of later packets. */
+/* Draws two random numbers for every packet, even if the packet needs only one number. A change
+ * of a link's loss therefore does not change the random numbers of later packets. */
 void traffic_send(struct traffic *t, struct traffic_packet *p, int64_t now_ns)
 {
 	struct direction *direction = direction_of(t, p->from, p->to);

@@ -32,7 +32,8 @@ struct traffic_link {
 	/* Latency below 0, or bandwidth 0 or less: there is no link. */
 	double latency_s, bandwidth_bytes_per_s;
 	double loss;   /* share of the packets that are lost, 0 to 1 */
-	double jitter; /* largest random change of the latency, as a share of it, 0 to 1 */
+	/* Largest random change of the latency, as a share of the latency, 0 to 1. */
+	double jitter;
 	bool cut;      /* true: the link drops all packets */
 
 	uint64_t sent_packets, sent_bytes; /* packets and bytes sent by the first node */
@@ -77,7 +78,7 @@ void traffic_packet_free(struct traffic *t, struct traffic_packet *p);
 /* Sends p->size bytes from node p->from to another node p->to. The network then owns p. */
 void traffic_send(struct traffic *t, struct traffic_packet *p, int64_t now_ns);
 
-/* Returns when the next packet is due; TRAFFIC_NEVER: no packet is in transit. */
+/* Returns the time at which the next packet is due; TRAFFIC_NEVER: no packet is in transit. */
 int64_t traffic_next_ns(const struct traffic *t);
 /* Returns the next packet that has arrived by now_ns, which the caller then owns; NULL: none. The
  * packet's due_ns is the exact time of its arrival. */

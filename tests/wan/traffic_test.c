@@ -63,8 +63,8 @@ TEST(size_over_bandwidth_and_latency)
 	uint32_t number;
 
 	send_one(t, 0, 1, 1000, 7, 5 * MS);
-	send_one(t, 0, 1, 500, 8, 5 * MS);  /* waits for the first packet */
-	send_one(t, 1, 0, 1000, 9, 6 * MS); /* the other direction is free */
+	send_one(t, 0, 1, 500, 8, 5 * MS);  /* this packet waits for the first packet */
+	send_one(t, 1, 0, 1000, 9, 6 * MS); /* nothing is sent in the other direction yet */
 	assert_int_equal(arrive_one(t, &number), 36 * MS);
 	assert_int_equal(number, 7);
 	assert_int_equal(arrive_one(t, &number), 36 * MS + MS / 2);
@@ -261,9 +261,9 @@ static struct traffic *star(uint32_t n, double queue_s)
 	return t;
 }
 
-/* A node sends a packet to each other node at once. The packets must share the node's uplink: one
- * packet of 1,000 bytes is sent in each millisecond. Likewise, the packets to a node that receives
- * from all others must share its downlink. */
+/* A node sends a packet to every other node at the same time. The packets must share the node's
+ * uplink: one packet of 1,000 bytes is sent in each millisecond. Likewise, the packets to a node
+ * that receives from all others must share its downlink. */
 TEST(uplinks_and_downlinks_are_shared)
 {
 	struct traffic *t = star(4, 0.2);

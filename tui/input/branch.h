@@ -1,9 +1,9 @@
-/* branch.h - the what-if: the iteration on the screen, planned with another skip ratio or without a
- * node.
+/* branch.h - the what-if: the iteration on the screen, planned with another skip ratio or without
+ * a node.
  *
- * The controller computes the plan, and changes nothing in the run. If the screen shows the past of
- * a live run, the plan excludes the nodes that were absent at that time, but uses the present costs
- * and stages. In a replay everything is as it was at that time.
+ * The controller computes the plan, and changes nothing in the run. If the screen shows the past
+ * of a live run, the plan excludes the nodes that were absent at that time, but uses the present
+ * costs and stages. In a replay, the costs and stages are those of that time, too.
  */
 #ifndef TUI_BRANCH_H
 #define TUI_BRANCH_H

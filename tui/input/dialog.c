@@ -182,8 +182,9 @@ static void open_format(struct ui *u, const struct state *s)
 		  DIALOG_FORMATS - 1, 1);
 }
 
-/* Opens DIALOG_FINISH. Proposes that the learning rate falls during further iterations, a quarter
- * of the number committed so far. This is a fifth of all iterations at the end. */
+/* Opens DIALOG_FINISH. Proposes a number of further iterations during which the learning rate
+ * falls: a quarter of the iterations committed so far. At the end of the run, this is a fifth of
+ * all iterations. */
 static void open_finish(struct ui *u, const struct state *s)
 {
 	int64_t n = (int64_t)(s->status.committed / 4);
@@ -256,8 +257,8 @@ static void open_inject(struct dialog *d, const struct state *s)
 	d->needs_number = fault->confirmed;
 }
 
-/* Opens the dialog that undoes the selected journal entry. Without a selection, the command
- * has no id, and the controller undoes the last command that is not undone yet. */
+/* Opens the dialog that undoes the selected journal entry. Without a selection, the command has
+ * no id, and the controller undoes the newest command that is not undone yet. */
 static void open_undo(struct ui *u, const struct state *s)
 {
 	const struct msg_see_note *n =

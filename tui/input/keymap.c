@@ -1,6 +1,6 @@
-/* The table of actions: name, keys, group and help of each. The default keys, the help, the manual
- * and docs/console.md are made from this table. A key has one action only: binding the key to
- * another action takes it from the first. */
+/* The table of actions: name, keys, group and help of each. The default keys, the help, the
+ * manual and docs/console.md are made from this table. A key has one action only: binding the key
+ * to another action takes the key from the first action. */
 #include "tui/input/keymap.h"
 
 #include <errno.h>

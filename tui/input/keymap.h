@@ -54,8 +54,8 @@ enum action {
 	ACTION_AXIS,
 	ACTION_MEASURE,
 	ACTION_GROUP,
-	/* The next five must keep this order, because act_time uses the differences of their
-	 * numbers. */
+	/* The next five actions must keep this order, because act_time uses the differences of
+	 * their numbers. */
 	ACTION_SCRUB_BACK,
 	ACTION_SCRUB_ON,
 	ACTION_EVENT_BACK,
@@ -91,7 +91,7 @@ struct keymap_entry {
 	/* Name of the action in keys.json and in the palette, such as "heal-all". */
 	const char *name;
 	const char *keys;  /* default keys, separated by blanks, such as "X" or "j down" */
-	/* Word beside the key in the line of keys; NULL: the action is not shown there. */
+	/* Word next to the key in the line of keys; NULL: the action is not shown there. */
 	const char *label;
 	const char *help;  /* one line that describes the action */
 };

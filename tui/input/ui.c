@@ -28,7 +28,7 @@ void ui_fini(struct ui *u)
 	other_runs_clear(&u->others);
 }
 
-/* Gives each moving microbatch a row of the panel of moving microbatches: the first free one. The
+/* Gives each moving microbatch the first unused row of the panel of moving microbatches. The
  * microbatch keeps its row until it is done, so that rows do not jump. */
 static void keep_rows(struct ui_display *display, const struct state *s)
 {
@@ -56,8 +56,8 @@ static void keep_rows(struct ui_display *display, const struct state *s)
 }
 
 /* Estimates the time on the controller's clock between two messages. The estimate stops while the
- * screen is frozen, and one second after the controller's last status (a quarter of a second if the
- * connection is down). */
+ * screen is frozen, and when the controller's newest status is one second old (a quarter of a
+ * second if the connection is down). */
 void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall_us)
 {
 	int64_t since;

@@ -102,8 +102,8 @@ struct dialog {
 	uint64_t preview_id;
 	bool has_preview;
 	struct msg_see_preview preview;
-	int64_t asked_us; /* when the preview was requested, on the local clock */
-	uint64_t undo;    /* id of the command that will be undone; 0: the last command */
+	int64_t asked_us; /* time at which the preview was requested, on the local clock */
+	uint64_t undo;    /* id of the command that will be undone; 0: the newest command */
 	char undo_text[96];
 	char layers[96]; /* DIALOG_CUT: layers of each stage, as typed; "": as proposed */
 };
@@ -115,7 +115,7 @@ struct ui_candidate {
 	char text[32];    /* text of the command that requests the plan */
 	uint32_t skip;    /* number of stages that the plan skips */
 	uint64_t id;      /* id of the command that requests the plan; 0: not requested */
-	int64_t asked_us; /* when the plan was requested, on the local clock */
+	int64_t asked_us; /* time at which the plan was requested, on the local clock */
 	uint32_t asked;   /* number of requests so far */
 };
 
@@ -123,14 +123,15 @@ struct ui_candidate {
  * every format that is not in use. */
 struct ui_compare {
 	struct ui_candidate candidates[STATE_CANDIDATES];
-	/* n: number of candidates. n_plans: number of candidates before those for other formats. */
+	/* n: number of candidates. n_plans: number of candidates before the candidates for other
+	 * formats. */
 	uint32_t n, n_plans;
 	uint8_t wire, sum_wire; /* formats in use when the candidates were listed */
 	uint64_t epoch; /* epoch of the plan that was in force when the candidates were listed */
-	uint32_t shown; /* index of the candidate that is drawn beside the plan in force */
+	uint32_t shown; /* index of the candidate that is drawn next to the plan in force */
 };
 
-/* The what-if that is drawn beside the iteration on the screen (branch.h). */
+/* The what-if that is drawn together with the iteration on the screen (branch.h). */
 struct ui_branch {
 	bool open;     /* the what-if is drawn, or the answer is still awaited */
 	bool has_plan; /* the answer has arrived */
@@ -138,7 +139,7 @@ struct ui_branch {
 	uint64_t id;   /* id of the command that requests the plan */
 	uint32_t skip; /* skip ratio (skip_share_pack) */
 	int32_t without;  /* the excluded node; -1: none */
-	int64_t asked_us; /* when the what-if was requested, on the local clock */
+	int64_t asked_us; /* time at which the what-if was requested, on the local clock */
 	char refused[96];
 	enum view back;         /* the view to return to */
 	struct state_plan plan; /* ui_fini frees it */
@@ -161,9 +162,10 @@ struct ui_authority {
 /* The connection to the controller. Only ui.c writes it. */
 struct ui_connection {
 	enum ui_link state;
-	int64_t since_us; /* when the state began, on the local clock */
+	int64_t since_us; /* time at which the state began, on the local clock */
 	char reason[160]; /* why the state is not UI_LIVE */
-	/* When the last message from the controller arrived, on the local clock; 0: none has. */
+	/* Time at which the newest message from the controller arrived, on the local clock; 0: no
+	 * message has arrived. */
 	int64_t last_message_us;
 };
 
@@ -179,9 +181,9 @@ struct ui_clock {
 	int64_t status_local_us; /* local time at which that status message arrived */
 	bool frozen;
 	int64_t frozen_us; /* controller's time at the cursor */
-	/* How long before the present the cursor is; 0: the screen shows the present. */
+	/* Time from the cursor to the present; 0: the screen shows the present. */
 	int64_t behind_us;
-	int64_t span_us;   /* how far back in time the cursor can go */
+	int64_t span_us;   /* time by which the cursor can go back from the present */
 };
 
 /* The objects that the operator has selected. Only ui_move.c writes it. */
@@ -200,12 +202,12 @@ struct ui_prompt {
 	uint32_t choice; /* index of the chosen line in the list of commands */
 };
 
-/* How the run is drawn. */
+/* The settings for drawing the run. */
 struct ui_display {
 	enum view view;
 	enum graph graph;
-	/* 0: the help is closed. 1: its first page is shown. After the last page the number keeps
-	 * rising, and the first page is shown again. */
+	/* 0: the help is closed. 1: its first page is shown. When the number rises above that of
+	 * the last page, the first page is shown again. */
 	int help_page;
 	/* Width of the timeline: 0 shows one iteration, and each step up or down halves or doubles
 	 * it. */
@@ -219,7 +221,7 @@ struct ui_display {
 	enum link_measure link_measure;
 	enum link_grouping link_grouping;
 	char theme[32];
-	/* Id + 1 of the moving microbatch in each row; 0: the row is free. */
+	/* Id + 1 of the moving microbatch in each row; 0: the row is unused. */
 	uint32_t rows[UI_MOTION_ROWS];
 };
 
@@ -230,7 +232,7 @@ struct ui_message {
 	int64_t until_us; /* the message is shown until this time on the local clock */
 };
 
-/* The runs whose losses the operator wants to see beside this run. */
+/* The runs whose losses the operator wants to compare with those of this run. */
 struct ui_comparison {
 	bool is_requested;
 	char folders[514]; /* folders of the runs, each followed by a space; "": none */
@@ -268,7 +270,8 @@ struct ui {
 	struct ui_requests requests;
 	struct ui_outbox outbox;
 	struct prices prices;     /* prices of the nodes, from --price */
-	struct other_runs others; /* runs whose losses are drawn beside this run's */
+	/* runs whose losses are drawn together with this run's losses */
+	struct other_runs others;
 	/* Positions of the nodes for the Map view and the map in other views. */
 	struct map places;
 };
@@ -313,8 +316,9 @@ void ui_ask_candidates(struct ui *u, const struct state *s);
 void ui_say(struct ui *u, enum style style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Queues a command for the controller and returns its id. Returns 0 if this console may not send
- * the command or the queue is full. Also returns 0 if the command needs the operator's lease: then
- * the lease is requested, and the command is sent after it. */
+ * the command or the queue is full. Also returns 0 if the command needs the operator's lease and
+ * this console does not have it. In this case, requests the lease, and sends the command when the
+ * controller grants it. */
 uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c);
 /* Shows the controller's answer to a command. If the answer grants the lease, queues the command
  * that waited for it. */
@@ -326,11 +330,11 @@ const char *ui_watch_reason(const struct ui *u);
 
 /* dialog.c: opens a dialog for the selected node, or shows a message that says why it cannot. */
 void dialog_open(struct ui *u, const struct state *s, enum dialog_kind kind);
-/* Opens DIALOG_FINISH. iterations: over how many the learning rate falls; 0: the dialog proposes a
- * number. */
+/* Opens DIALOG_FINISH. iterations: number of iterations during which the learning rate falls; 0:
+ * the dialog proposes a number. */
 void dialog_open_finish(struct ui *u, const struct state *s, int64_t iterations);
-/* Opens DIALOG_CUT. layers: the layers of each stage, as typed, shorter than dialog.layers; "": the
- * stages proposed last. */
+/* Opens DIALOG_CUT. layers: the layers of each stage, as typed, shorter than dialog.layers; "":
+ * the stages that the controller has proposed. */
 void dialog_open_cut(struct ui *u, const struct state *s, const char *layers);
 /* Handles a key while a dialog is open. */
 void dialog_key(struct ui *u, const struct state *s, uint32_t key);

@@ -15,7 +15,7 @@ enum { CANDIDATE_US = 3000000 };
 
 /* ---- candidates of the Compare view ---- */
 
-enum { SKIPS_MOST = 15 }; /* most skip ratios that the Compare view compares */
+enum { SKIPS_MOST = 15 }; /* largest number of skip ratios that the Compare view compares */
 
 static void add_candidate(struct ui *u, uint32_t skip, const char *text, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
@@ -75,10 +75,10 @@ static void ask_candidate(struct ui *u, const struct state *s, struct ui_candida
 	one->asked++;
 }
 
-/* Requests one plan at a time, because the controller computes plans in the background. Candidates
- * that never had an answer come first: if the plan in force changes often, the later candidates
- * would otherwise never get an answer. An infeasible candidate gets no answer, and is requested
- * twice at most. */
+/* Requests one plan at a time, because the controller computes plans in the background.
+ * Candidates that never had an answer come first. Without this, the later candidates would never
+ * get an answer if the plan in force changes often. An infeasible candidate gets no answer, and
+ * is requested twice at most. */
 void ui_ask_candidates(struct ui *u, const struct state *s)
 {
 	struct ui_candidate *next = NULL;
@@ -327,8 +327,8 @@ static void next_colouring(struct ui *u)
 	ui_say(u, STYLE_TEXT, "%s", words[u->display.colouring]);
 }
 
-/* Changes the grouping of the map of links (nodes, regions or stages) to the next one that gives a
- * different map. */
+/* Changes the grouping of the map of links (nodes, regions or stages) to the next grouping that
+ * gives a different map. */
 static void next_link_grouping(struct ui *u, const struct state *s)
 {
 	static const char *const words[LINK_GROUPINGS] = { "by node", "by region", "by stage" };

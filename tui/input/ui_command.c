@@ -284,7 +284,8 @@ static int verb_of(int command)
 	}
 }
 
-/* Opens the dialog of a change of stages. Without layers, the stages proposed last are meant. */
+/* Opens the dialog of a change of stages. If no layers were typed, the dialog has the stages that
+ * the controller has proposed. */
 static void type_cut(struct ui *u, const struct state *s, const char *layers)
 {
 	if (strlen(layers) >= sizeof(u->dialog.layers))
@@ -309,8 +310,8 @@ static void request_named(struct ui *u, int command, const char *one)
 	}
 }
 
-/* Performs a command that was typed with arguments. Returns false without arguments; the caller
- * then performs the action of the command's key. */
+/* Performs a command that was typed with arguments. Returns false if there are no arguments; the
+ * caller then performs the action of the command's key. */
 static bool run_words(struct ui *u, const struct state *s, int command, char **word, int n)
 {
 	const char *one = n > 1 ? word[1] : NULL;

@@ -1,6 +1,6 @@
 /* Sends commands to the controller and shows messages. A command that changes the run needs the
- * operator's lease. If this console does not have the lease, it requests the lease, and sends the
- * command when the controller grants it. */
+ * operator's lease. If this console does not have the lease, it requests the lease first, and
+ * sends the command when the controller grants the lease. */
 #include "tui/input/ui.h"
 
 #include <stdarg.h>
@@ -44,9 +44,10 @@ static uint64_t queue_command(struct ui *u, struct msg_command c)
 	return c.id;
 }
 
-/* Requests the lease and keeps `then` until it is granted. The request is sent even if another
- * console seems to have the lease: this console may have it from before a restart, under the same
- * name. A refusal says who has the lease and for how long. */
+/* Requests the lease, and keeps the command `then` until the lease is granted. The request is
+ * sent even if another console seems to have the lease: this console may have got the lease
+ * before it was restarted, under the same name. A refusal says who has the lease and for how
+ * long. */
 static void ask_lease(struct ui *u, struct msg_command then)
 {
 	struct msg_command arm = {

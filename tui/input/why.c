@@ -14,7 +14,8 @@ static double planned_s(const struct state_node *n, enum task_kind kind)
 						: n->see.loss_s);
 }
 
-/* Returns how long the node's running task will still take, in plan seconds; 0 if no task runs. */
+/* Returns the time until the end of the node's running task, in plan seconds; 0 if no task
+ * runs. */
 static double rest_s(const struct state *s, const struct state_node *n, int64_t now_us)
 {
 	const struct state_segment *g = state_newest(n);
@@ -26,8 +27,8 @@ static double rest_s(const struct state *s, const struct state_node *n, int64_t 
 	return left > 0 ? left : 0;
 }
 
-/* Returns how long a task that arrived at from_us will still wait, in plan seconds. Sets *ahead to
- * the number of tasks that will run before it. */
+/* Returns the time that is left to wait for a task that arrived at from_us, in plan seconds. Sets
+ * *ahead to the number of tasks that will run before it. */
 static double wait_s(const struct state *s, const struct state_node *n, int64_t from_us,
 		     int64_t now_us, uint32_t *ahead)
 {

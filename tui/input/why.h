@@ -1,8 +1,9 @@
 /* why.h - explains why a microbatch waits, and at which node it would wait less.
  *
- * The explanation is an estimate: a task takes its planned time, and a link the time of its last
- * transfer. Only a forward task could run on another node. A backward task must return to the node
- * that has its activations, and the loss is computed on the data node.
+ * The explanation is an estimate: a task takes its planned time, and a transfer takes as long as
+ * the newest transfer over its link. Only a forward task could run on another node. A backward
+ * task must return to the node that has its activations, and the loss is computed on the data
+ * node.
  */
 #ifndef TUI_WHY_H
 #define TUI_WHY_H
@@ -16,19 +17,20 @@ struct why {
 	uint32_t runs; /* microbatch whose task the node runs */
 	enum task_kind kind;
 	bool full;        /* all memory slots of the node are in use */
-	uint32_t ahead;   /* number of tasks that will run before that of the microbatch */
+	uint32_t ahead;   /* number of tasks that will run before the microbatch's task */
 	double waited_s;  /* time waited so far, in plan seconds */
 	double left_s;    /* estimate of the time left to wait, in plan seconds */
 	bool choice;      /* true: the task may run on any node of the stage */
-	bool alternative; /* true: another node of the stage is live and has a free slot */
+	bool alternative; /* true: another node of the stage is live and has an unused slot */
 	/* Only with `alternative`: the node other than `node` through which the microbatch would
 	 * reach its next node earliest */
 	uint16_t other;
-	/* How much longer the transfers through `other` take than those through `node`, in plan
-	 * seconds. */
+	/* Time by which transfers through `other` take longer than transfers through `node`, in
+	 * plan seconds. */
 	double link_s;
-	/* How much later the microbatch would reach its next node through `other` than through
-	 * `node`, in plan seconds: link_s, plus the difference of the waits; < 0: earlier. */
+	/* Time by which the microbatch would reach its next node later through `other` than
+	 * through `node`, in plan seconds: link_s, plus the difference of the waits; < 0:
+	 * earlier. */
 	double change_s;
 };
 

@@ -30,7 +30,7 @@ struct chart {
 	const struct map *m;
 	struct canvas canvas;
 	struct map_spots spots;
-	/* (n) markers of the nodes, by map_index, or of the regions (by_region) */
+	/* Markers of the nodes, by map_index; with by_region, markers of the regions */
 	struct rect marker[MAP_NODES];
 	uint32_t n;
 	bool by_region;

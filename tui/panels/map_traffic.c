@@ -131,8 +131,8 @@ static void draw_tails(struct chart *c)
 			draw_traveller(c, &c->s->flights[i], c->numbered ? 0.3f : 0.06f, false);
 }
 
-/* Writes the numbers of travelling microbatches where there is room. The selected one comes
- * first. */
+/* Writes the numbers of travelling microbatches where there is room, first the number of the
+ * selected microbatch. */
 static void draw_numbers(struct chart *c)
 {
 	const struct state_flight *chosen = chart_chosen(c);
@@ -172,7 +172,7 @@ static void add_transfer(const struct chart *c, const struct state_flight *f, ui
 	snprintf(text + n, room - n, "%s%s%s", n ? " " : "", ended ? "" : "~", age);
 }
 
-/* Writes the transfer times beside the links of the selected path: forward, then back. */
+/* Writes the transfer times next to the links of the selected path: forward, then back. */
 void traffic_times(struct chart *c)
 {
 	const struct state_flight *f = chart_chosen(c);
@@ -189,8 +189,8 @@ void traffic_times(struct chart *c)
 	}
 }
 
-/* Writes the selected microbatch's number beside the node where it is. If the microbatch travels,
- * or the node's marker names its task, the number is on the map already. */
+/* Writes the selected microbatch's number next to the node where the microbatch is. If the
+ * microbatch travels, or the node's marker names its task, the number is on the map already. */
 static void label_chosen(struct chart *c)
 {
 	const struct state_flight *f = chart_chosen(c);

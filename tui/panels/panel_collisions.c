@@ -1,10 +1,10 @@
 /* Lists collisions: microbatches that wait for a busy node, with node, cause and duration. Waits
- * that still last come first, then those that ended most recently. */
+ * that have not ended come first, then the waits that ended most recently. */
 #include "tui/panels/panels.h"
 
 #include <stdio.h>
 
-/* Draws one wait in a row: microbatch, node, cause and duration. A wait that still lasts is
+/* Draws one wait in a row: microbatch, node, cause and duration. A wait that has not ended is
  * highlighted. */
 static void draw_wait(struct screen *out, struct rect at, int y, const struct state *s,
 		      const struct ui_clock *clock, const struct state_wait *w)

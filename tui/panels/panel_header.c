@@ -130,7 +130,7 @@ static void first_line(struct screen *out, struct rect at, const struct state *s
 	}
 }
 
-/* Adds how far the current iteration is, against its predicted time. */
+/* Adds the progress of the current iteration, compared with its predicted time. */
 static void add_progress(struct chips *c, const struct state *s, const struct ui_clock *clock,
 			 int w)
 {
@@ -149,8 +149,8 @@ static void add_progress(struct chips *c, const struct state *s, const struct ui
 		  "now %.*f of %.*fs", d, at, d, want);
 }
 
-/* Adds the time of summing the gradients and that of the whole iteration. With an emulated network
- * this is omitted, because the two times are on different clocks. */
+/* Adds the time of summing the gradients and the time of the whole iteration. With an emulated
+ * network both are omitted, because they are on different clocks. */
 static void add_sums(struct chips *c, const struct msg_see_iteration *it, int w)
 {
 	double longest = fmax((double)it->sync_s, (double)it->predicted_sync_s);
@@ -357,7 +357,7 @@ void panel_keys(struct screen *out, struct rect at, const struct state *s, const
 			chips_add(&c, shown[i].rank, STYLE_KEY, "%s %s", key, e->label);
 	}
 	chips_draw(&c, out, at.x, at.y, at.w, "  ");
-	/* Only the keys are highlighted, not the words beside them. */
+	/* Only the keys are highlighted, not the words next to them. */
 	for (int i = 0, x = at.x; i < c.n; i++) {
 		const char *space = strchr(c.chip[i].text, ' ');
 		int n = screen_columns(c.chip[i].text);

@@ -65,7 +65,7 @@ void panel_loss(struct screen *out, struct rect at, const struct state *s, const
 	draw_losses(out, at, s, u, NULL);
 }
 
-/* Width of the figures beside a run's name: its losses and their differences, in columns. */
+/* Width of the figures next to a run's name: its losses and their differences, in columns. */
 enum { NUMBERS = 40 };
 
 /* Draws a loss and, if there is a reference run, the difference from that run's loss. */
@@ -82,7 +82,7 @@ static void draw_loss(struct screen *out, int x, int y, double loss, double refe
 }
 
 /* Draws a run's letter and name, and its losses at the cursor. reference: the losses of the
- * reference run; NULL for that run itself. */
+ * reference run; NULL: this is the reference run. */
 static void draw_run(struct screen *out, struct rect at, char letter, enum style style,
 		     const char *name, const struct curve_value *v,
 		     const struct curve_value *reference)

@@ -21,7 +21,8 @@ enum {
 	FULL_CELLS = 40,
 	/* A node's marker shows its number if the map has this many cells for each node. */
 	NODE_CELLS = 9,
-	/* Shortest time that a node lights up; the screen is drawn about this often. */
+	/* Shortest time for which a node lights up; about the time between two pictures of the
+	 * screen. */
 	FLASH_LEAST_US = 100000,
 	FLASH_MOST_US = 700000,
 	/* A region's marker has two rows if the map has this many cells for each region. */
@@ -167,7 +168,7 @@ static void draw_region(struct chart *c, uint32_t region)
 	chips_draw(&chips, c->out, r->x, r->y + 1, r->w, " ");
 }
 
-/* Writes the newest collision beside its node. */
+/* Writes the newest collision next to its node. */
 static void label_collision(struct chart *c)
 {
 	const struct state_wait *w = map_last_collision(c->s);

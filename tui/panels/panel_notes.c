@@ -30,8 +30,8 @@ static void draw_receipt(struct screen *out, int x, int y, int w, const struct s
 			     it->rerun ? ", some rerun" : "");
 }
 
-/* Returns the node that waits most for processors which other programs use; NULL if no node
- * waits. */
+/* Returns the node that waits longest for processors, because other programs use them; NULL if no
+ * node waits. */
 static const struct msg_see_node *longest_waiting(const struct state *s)
 {
 	const struct msg_see_node *longest = NULL;

@@ -1,6 +1,6 @@
 /* The grid of nodes, with a column for each stage. If a stage has more nodes than the panel has
- * rows, each node is drawn as a single character, in the same order; several share a row. Before
- * nodes have stages, the panel lists them in rows. */
+ * rows, each node is drawn as a single character, in the same order; several nodes share a row.
+ * Before nodes have stages, the panel lists them in rows. */
 #include "tui/panels/panels.h"
 
 #include <stdio.h>
@@ -76,8 +76,8 @@ static void map_cell(struct screen *out, int x, int y, const struct state *s,
 		   l.style | (node == selection->node ? STYLE_REVERSE : 0));
 }
 
-/* Returns the first row to draw if nodes are single characters. The selected node is on this
- * page. */
+/* Returns the first row to draw if nodes are single characters. The page that begins with this
+ * row contains the selected node. */
 static int map_top(const struct grid *g, const struct roster *r,
 		   const struct ui_selection *selection)
 {
@@ -90,8 +90,8 @@ static int map_top(const struct grid *g, const struct roster *r,
 	return 0;
 }
 
-/* Sets *x and *y to the cell of the k-th node before nodes have stages. Returns false if the panel
- * has no cell for it. */
+/* Sets *x and *y to the cell of the k-th node, for a run whose nodes have no stages yet. Returns
+ * false if the panel has no cell for the node. */
 static bool place_unplaced(const struct grid *g, struct rect at, const struct roster *r, int k,
 			   int *x, int *y)
 {

@@ -81,8 +81,8 @@ static int filling_kind(const struct time_window *w, const struct row *row, int 
 	return kind;
 }
 
-/* Writes the microbatch's number at the start of its bar. The bar must be longer than the number,
- * or just as long if colours separate neighbouring bars. */
+/* Writes the microbatch's number at the start of its bar. The bar must be longer than the number.
+ * If colours separate neighbouring bars, it may also be exactly as long as the number. */
 static void label_task(const struct time_window *w, struct row *row, int64_t a, int64_t b,
 		       const struct state_segment *g, enum colouring by)
 {

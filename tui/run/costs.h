@@ -14,7 +14,7 @@ struct prices {
 		double dollars;
 	} list[PRICES]; /* array of n prices */
 	uint32_t n;
-	double others; /* price of nodes that are neither listed themselves nor by their place */
+	double others; /* price of a node if neither the node nor its place is listed */
 	bool are_known;
 };
 

@@ -16,7 +16,7 @@ enum { PIVOTS = 100, ROUNDS = 100, STEPS = 50 };
 /* ---- shortest paths ---- */
 
 /* Computes the length of the shortest path from point `from` to each point (Dijkstra); FLT_MAX if
- * there is no path. done: scratch memory, (n). */
+ * there is no path. done: scratch memory for n entries. */
 static void measure_paths(float *length, uint8_t *done, const float *distances, uint32_t n,
 			  uint32_t from)
 {

@@ -1,11 +1,11 @@
 /* history.h - every message of this session, so that the screen can show the past.
  *
- * A state is made by applying messages one after another. The history keeps checkpoints, which are
- * copies of states, among the messages. The state of a past time is made from the last checkpoint
- * before that time and the messages after the checkpoint.
+ * A state is made by applying messages one after another. The history keeps checkpoints, which
+ * are copies of states, among the messages. The state of a past time is made from the newest
+ * checkpoint before that time and the messages after the checkpoint.
  *
- * The memory is limited. A full history accepts no message; its owner must clear it and begin again
- * with a snapshot.
+ * The memory is limited. A full history accepts no message; its owner must clear it and begin
+ * again with a snapshot.
  */
 #ifndef TUI_HISTORY_H
 #define TUI_HISTORY_H
@@ -39,11 +39,12 @@ void history_apply(const struct history *h, size_t i, struct state *s);
 /* Keeps a checkpoint of *s, the state after the first `applied` messages, unless the previous
  * checkpoint is near. The first checkpoint is never dropped. */
 void history_keep(struct history *h, size_t applied, const struct state *s);
-/* Changes *s to the state at the time at_us: after all messages that arrived until then.
+/* Changes *s to the state at the time at_us, which results from all messages that arrived until
+ * then.
  *
- * s:              the state at any time; is changed or replaced
- * applied:        number of messages that are in *s; is updated
- * status_at_us:   is set to the arrival time of the newest status message in the state
+ * s:              the state at any time; is changed or replaced applied:        number of
+ * messages that are in *s; is updated status_at_us:   is set to the arrival time of the newest
+ * status message in the state
  *
  * Returns how many bytes of messages were applied. For a step back these are at most the bytes
  * between two checkpoints.

@@ -80,8 +80,8 @@ static float length_of(const struct msg_link *l, bool by_transfers)
 	return d > 0 && d < 1e4f ? fmaxf(d, 1e-6f) : 0;
 }
 
-/* Distances between nodes or regions. (n, n) each: the distance, and the number of measurements of
- * which it was made. */
+/* Distances between nodes or regions. distances and count are arrays of (n, n): the distance, and
+ * the number of measurements from which it was made. */
 struct sums {
 	float *distances;
 	uint32_t *count, n, known;

@@ -5,9 +5,9 @@
  * planned transfer time. A replay has no links; its distances come from the transfers of an
  * iteration.
  *
- * Below MAP_NODES nodes, each node is a point, and a region is at the centre of its nodes. With
- * more nodes, the regions are the points. When more links are measured, the points move as little
- * as possible.
+ * With fewer than MAP_NODES nodes, each node is a point, and a region is at the centre of its
+ * nodes. With more nodes, the regions are the points. When more links are measured, the points
+ * move as little as possible.
  */
 #ifndef TUI_MAP_H
 #define TUI_MAP_H
@@ -33,8 +33,8 @@ struct map {
 	/* Number of link messages that the state had when the map was made. */
 	uint32_t link_reports;
 	uint64_t nodes_hash; /* hash of the nodes and their places when the map was made */
-	int64_t made_us;     /* when the map was made, on the local clock */
-	/* When the nodes and links were last checked for changes, on the local clock. */
+	int64_t made_us;     /* time at which the map was made, on the local clock */
+	/* Time of the newest check of nodes and links for changes, on the local clock. */
 	int64_t checked_us;
 	bool by_transfers; /* distances are transfer times, because no latency is known */
 	/* True: distances come from links. False: no link is known, and distances are guessed from
@@ -73,10 +73,9 @@ int map_index(const struct map *m, uint16_t node);
 
 /* Returns true if transfers over the link take at least twice their planned time. */
 bool map_is_slow(const struct msg_link *l);
-/* Returns the newest collision that still lasts at a node; NULL: none. */
+/* Returns the newest collision at a node that has not ended; NULL: none. */
 const struct state_wait *map_newest_wait(const struct state_node *n);
-/* Returns the collision that began last in the whole run, whether or not it still lasts; NULL:
- * none. */
+/* Returns the newest collision of the whole run, even if it has ended; NULL: none. */
 const struct state_wait *map_last_collision(const struct state *s);
 
 #endif

@@ -1,4 +1,5 @@
-/* other_runs.h - losses of other runs. The Loss view draws them beside the losses of this run. */
+/* other_runs.h - losses of other runs. The Loss view draws them together with the losses of this
+ * run. */
 #ifndef TUI_OTHER_RUNS_H
 #define TUI_OTHER_RUNS_H
 
@@ -29,12 +30,12 @@ struct other_run {
 	uint64_t tokens_per_iteration;
 	struct other_curve train, validation;
 	int64_t began_us;            /* wall-clock time at which the first iteration began */
-	/* Number of iterations that were read so far; number in the record. */
+	/* Number of iterations that were read so far, and number of iterations in the record. */
 	uint64_t n_read, n_expected;
 };
 
 struct other_runs {
-	/* (n) the runs; all others are compared with the first one. */
+	/* Array of n: the runs; all others are compared with the first one. */
 	struct other_run list[OTHER_RUNS];
 	uint32_t n;
 };

@@ -18,9 +18,9 @@ void state_plan_fini(struct state_plan *p)
 	memset(p, 0, sizeof(*p));
 }
 
-/* Sorts the predicted tasks by node (counting sort). Joins each WORK_STARTS with its WORK_ENDS: the
- * events of a node are in order and its tasks do not overlap, so an ENDS belongs to the node's last
- * STARTS. */
+/* Sorts the predicted tasks by node (counting sort). Joins each WORK_STARTS with its WORK_ENDS:
+ * the events of a node are in order and its tasks do not overlap, so an ENDS belongs to the
+ * node's newest STARTS. */
 static void take_planned(struct state_plan *p, const struct msg_task_event *e, uint32_t n)
 {
 	struct state_segment *tasks = alloc_array((size_t)n + 1, sizeof(*tasks));

@@ -253,9 +253,9 @@ static void apply_status(struct state *s, const struct msg_see_status *t)
 	s->status.lease_us = state_bound_us(t->lease_us);
 }
 
-/* Checks the number of a message. A gap in the numbers means that messages were lost. A number that
- * is not above the last one means that a new controller, or a new attachment, counts from the
- * start. */
+/* Checks the number of a message. A gap in the numbers means that messages were lost. A number
+ * that is not above the previous number means that a new controller, or a new attachment, counts
+ * from the start. */
 static void count_sequence(struct state_stream *stream, const struct msg *m)
 {
 	bool fresh = stream->sequence == 0 || m->sequence <= stream->sequence;

@@ -93,7 +93,7 @@ enum flight_phase {
 struct state_flight {
 	bool known;
 	bool begun;      /* an event of the current iteration has arrived */
-	uint32_t reruns; /* how often the microbatch ran again in this iteration */
+	uint32_t reruns; /* number of times that the microbatch ran again in this iteration */
 	struct route route;
 	uint8_t phase; /* a value of enum flight_phase */
 	uint32_t position;
@@ -113,7 +113,7 @@ struct state_plan {
 	uint32_t paths_changed;
 	/* The predicted tasks of node i are tasks[first[i]] to tasks[first[i + 1] - 1]. Their times
 	 * count from the start of the iteration. */
-	uint32_t *first; /* (MSG_NODES + 1) */
+	uint32_t *first; /* array of MSG_NODES + 1 */
 	struct state_segment *tasks;
 	uint32_t n_tasks;
 };
@@ -132,7 +132,8 @@ struct state_iteration {
 	int64_t start_us;   /* start of the first task */
 	int64_t end_us;     /* end of the newest task that has ended */
 	int64_t previous_start_us;
-	uint32_t collisions; /* number of collisions so far, also those that still last */
+	/* number of collisions so far, including those that have not ended */
+	uint32_t collisions;
 	int64_t wait_us;     /* total waiting time of the collisions that have ended */
 };
 
@@ -151,10 +152,10 @@ struct state {
 	struct msg_see_run run;
 	struct msg_see_status status;
 	struct state_stream stream;
-	struct state_node *nodes; /* (MSG_NODES) */
+	struct state_node *nodes; /* array of MSG_NODES */
 	uint32_t n_nodes;         /* 1 + the highest node id that is known, at least run.n_nodes */
 	struct state_iteration current;
-	/* (n_flights) the current iteration's microbatches, by number. */
+	/* Array of n_flights: the current iteration's microbatches, by number. */
 	struct state_flight *flights;
 	uint32_t n_flights;
 	struct state_plan plan;
@@ -189,8 +190,8 @@ void state_apply_plan(struct state *s, const struct msg_see_plan *p);
 /* Makes an empty plan. state_plan_fini frees its arrays. */
 void state_plan_init(struct state_plan *p);
 void state_plan_fini(struct state_plan *p);
-/* Fills *to from a message. Sets paths_changed to the number of paths that differ from those in
- * s. */
+/* Fills *to from a message. Sets paths_changed to the number of paths that differ from the paths
+ * in s. */
 void state_plan_fill(const struct state *s, struct state_plan *to,
 		     const struct msg_see_plan *p);
 /* Limits a time from a message to a range in which sums and differences cannot overflow. */

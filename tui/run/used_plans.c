@@ -1,4 +1,4 @@
-/* Summarises the iterations of each plan. The Compare view shows the predicted beside the measured
+/* Summarises the iterations of each plan. The Compare view shows the predicted and the measured
  * times. */
 #include "tui/run/used_plans.h"
 

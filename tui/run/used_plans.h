@@ -14,11 +14,11 @@ struct used_plan {
 	char algorithm[16]; /* name of the algorithm; "": unknown */
 	uint32_t n_stages; /* number of stages that the run had; 0: unknown */
 	uint32_t path_length, skip_share;
-	/* First and last iteration that followed the plan; 0: none has ended yet. */
+	/* First and last iteration that followed the plan; 0: no such iteration has ended yet. */
 	uint64_t first, last;
 	float predicted_s,
-		/* Predicted times of the last iteration, which contain the corrections since the
-		 * plan was made. */
+		/* Times predicted for that last iteration. They contain the corrections that were
+		 * made after the plan was made. */
 		predicted_sync_s;
 	float measured_s, measured_sync_s; /* medians over the plan's newest 256 iterations */
 };

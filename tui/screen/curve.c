@@ -19,7 +19,8 @@ struct axes {
 	const struct state_history *history;
 	double began_us; /* start of this run's first iteration, on the controller's clock */
 	uint64_t tokens; /* number of tokens in an iteration of this run */
-	struct series others[OTHER_RUNS]; /* (n_others) training losses of the other runs */
+	/* array of n_others: training losses of the other runs */
+	struct series others[OTHER_RUNS];
 	uint32_t n_others;
 };
 
@@ -42,7 +43,8 @@ static double y_of(const struct series *s, size_t i)
 	return (double)v;
 }
 
-/* Returns when `iteration` ended, or else the last iteration before it that is known; 0: none. */
+/* Returns the time at which `iteration` ended. If this iteration is unknown, returns the time at
+ * which the nearest known iteration before it ended; 0: there is none. */
 static int64_t ended_us(const struct state_history *h, uint64_t iteration)
 {
 	size_t low = 0, high = h->n_iterations;
@@ -88,8 +90,9 @@ static struct series series_of(const struct other_run *o, bool validation, enum 
 				.smooth = !validation };
 }
 
-/* Returns the x of another run's point on this run's axis. By tokens, the unit is the tokens of an
- * iteration of this run. By time, both runs begin at the same x. */
+/* Returns the x of another run's point on this run's axis. On the axis of tokens, the unit is the
+ * number of tokens of an iteration of this run. On the axis of time, both runs begin at the same
+ * x. */
 static uint64_t other_place(const struct axes *a, const struct other_run *o,
 			    const struct other_point *p)
 {
@@ -358,8 +361,8 @@ static void write_place(const struct axes *a, const struct state *s, uint64_t pl
 	}
 }
 
-/* Returns the value that the curve has at the cursor: the newest one that is not right of it. NAN:
- * the series begins right of the cursor. */
+/* Returns the value that the curve has at the cursor: the newest value that is not to the right
+ * of the cursor. NAN: the whole series is to the right of the cursor. */
 static double value_at(const struct axes *a, const struct series *s, double average)
 {
 	struct walk w = walk_begin(a, s, average);
@@ -393,7 +396,7 @@ static void read_cursor(const struct axes *a, const struct state *s, const struc
 	}
 }
 
-/* Writes, where each curve crosses the cursor, the letter of its run. */
+/* Writes the letter of each run where the curve of this run crosses the cursor. */
 static void draw_letters(struct screen *out, struct rect plot, const struct axes *a,
 			 const struct curve_reading *r)
 {
@@ -408,8 +411,8 @@ static void draw_letters(struct screen *out, struct rect plot, const struct axes
 				   (k ? a->others[k - 1].style : STYLE_TRAIN) | STYLE_BOLD);
 }
 
-/* Puts the letters of events on row y. The letter R of nodes and stages that return comes first, so
- * that another letter of the same column covers it. */
+/* Puts the letters of events on row y. The letter R, for nodes and stages that return, is written
+ * first, so that another letter in the same column covers it. */
 static void put_marks(struct screen *out, struct rect plot, int y, const struct axes *a)
 {
 	const struct state_history *history = a->history;

@@ -33,7 +33,7 @@ struct series {
 			offsetof(struct type, field), style, smooth, NULL \
 	}
 
-/* The series that a view shows, and the part of the x axis. */
+/* The series that a view shows, and the part of the x axis that is shown. */
 struct curve_view {
 	struct series own[2];            /* series of this run; the second one has few values */
 	const struct other_runs *others; /* other runs; NULL: none */
@@ -43,7 +43,7 @@ struct curve_view {
 	bool from_zero; /* the y axis begins at 0 */
 	/* X at which the runs are compared; 0: at the newest value of this run. */
 	uint64_t cursor;
-	/* The last x is written below the last value; false: at the right end. */
+	/* true: the last x is written below the last value; false: at the right end. */
 	bool end_below_last;
 };
 

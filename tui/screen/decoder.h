@@ -38,7 +38,7 @@ enum press {
 	PRESS_LAST
 };
 
-/* DECODER_SILENCE_US: most time between two bytes of a sequence. */
+/* DECODER_SILENCE_US: longest time between two bytes of a sequence. */
 enum { DECODER_SILENCE_US = 10000000, DECODER_PASTE_MOST = 4096, DECODER_PARAMETERS = 64 };
 
 enum terminal_input { INPUT_NONE, INPUT_KEY, INPUT_CLICK, INPUT_PASTE, INPUT_UNFINISHED };
@@ -67,7 +67,7 @@ struct decoder {
 	bool is_resumed;
 	bool is_announced; /* true: INPUT_UNFINISHED was reported after the last byte */
 	bool is_pasting;
-	int64_t last_us; /* when the last byte was handled */
+	int64_t last_us; /* time at which the newest byte was handled */
 	char parameters[DECODER_PARAMETERS];
 	size_t n_parameters;
 	/* The characters of a raw mouse report; how many have arrived; how many are missing. */
@@ -91,7 +91,8 @@ void decoder_byte(struct decoder *d, uint8_t byte, int64_t now_us, struct termin
 /* Sets *out to the event that follows from silence up to now_us, if any. Call it when no byte has
  * arrived. */
 void decoder_silence(struct decoder *d, int64_t now_us, struct terminal_event *out);
-/* Returns when decoder_silence will have an effect if no byte arrives; INT64_MAX: never. */
+/* Returns the time at which decoder_silence will have an effect if no byte arrives; INT64_MAX:
+ * never. */
 int64_t decoder_deadline_us(const struct decoder *d);
 
 #endif

@@ -1,8 +1,8 @@
-/* graph.h - a canvas for curves. A cell has several dots: 2 x 4 in braille, 1 x 2 in blocks, 1 x 3
- * in ASCII.
+/* graph.h - a canvas for curves. A cell has several dots: 2 x 4 in braille, 1 x 2 in blocks, 1 x
+ * 3 in ASCII.
  *
- * The canvas collects the dots of several series. A cell has only one style: that of the last
- * series with a dot in it.
+ * The canvas collects the dots of several series. A cell has only one style: the style of the
+ * last series that has a dot in the cell.
  */
 #ifndef TUI_GRAPH_H
 #define TUI_GRAPH_H
@@ -17,7 +17,7 @@ struct canvas {
 	enum graph graph;
 	struct rect at; /* rectangle of the canvas in cells */
 	int w, h;       /* size of the canvas in dots */
-	uint8_t *dots;  /* (h, w) 0: no dot; otherwise 1 + the series of the dot */
+	uint8_t *dots;  /* array of (h, w): 0: no dot; otherwise 1 + the series of the dot */
 	/* True: series 0 is a background, hidden in cells with dots of other series. */
 	bool has_background;
 };

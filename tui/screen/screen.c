@@ -258,7 +258,7 @@ int screen_text(struct screen *s, int x, int y, int w, unsigned style, const cha
 	return taken;
 }
 
-/* Returns where the first line of a text ends, if lines have w columns: after the last word that
+/* Returns the end of the first line of a text if lines have w columns: after the last word that
  * fits, or inside a word that is too long. */
 static const char *line_end(const char *utf8, int w)
 {

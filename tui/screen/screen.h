@@ -91,7 +91,7 @@ void screen_free(struct screen *s);
 /* Return the width and the height in cells. */
 int screen_width(const struct screen *s);
 int screen_height(const struct screen *s);
-/* Returns the cells, (h, w), borrowed until the next resize. */
+/* Returns the cells, an array of (h, w), borrowed until the next resize. */
 const struct cell *screen_cells(const struct screen *s);
 struct rect screen_whole(const struct screen *s);
 

@@ -10,7 +10,7 @@ enum { TABLE_COLUMNS = 28 };
 struct table_column {
 	const char *head;
 	int width;  /* width in cells; 0: hidden. The last column gets the remaining width. */
-	int rank;   /* columns of low rank are hidden first, those of rank 9 last */
+	int rank;   /* columns of low rank are hidden first, columns of rank 9 last */
 	bool right; /* the column is aligned to the right */
 };
 
@@ -18,7 +18,7 @@ struct table {
 	const struct table_column *columns;
 	int n;
 	struct rect at;
-	int x[TABLE_COLUMNS]; /* where each column begins on the screen; -1: hidden */
+	int x[TABLE_COLUMNS]; /* column of the screen at which each column begins; -1: hidden */
 	int w[TABLE_COLUMNS];
 };
 

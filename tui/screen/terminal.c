@@ -32,8 +32,8 @@ struct terminal {
 	bool colour;
 	int pairs[STYLES];
 	int w, h;
-	struct cell *shown; /* (h, w) the cells that the terminal shows now */
-	/* True: what the terminal shows is unknown, so all cells must be written. */
+	struct cell *shown; /* array of (h, w): the cells that the terminal shows now */
+	/* True: the contents of the terminal are unknown, so all cells must be written. */
 	bool fresh;
 	struct decoder decoder;
 	/* Bytes that were read; the first input_at of them are handled already. */
@@ -319,7 +319,7 @@ static void begin_curses(struct terminal *t)
 	nonl();
 	end_flow_control();
 	intrflush(stdscr, FALSE);
-	typeahead(-1); /* otherwise ncurses would stop drawing while input waits */
+	typeahead(-1); /* keeps ncurses from pausing its drawing while input waits */
 	curs_set(0);
 	if (t->colour && has_colors() && tigetnum("colors") >= 8) {
 		start_color();

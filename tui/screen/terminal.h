@@ -1,7 +1,7 @@
 /* terminal.h - the real screen, keyboard and mouse. Only terminal.c uses ncurses, and only for
  * drawing; decoder.h splits the input.
  *
- * The terminal is restored whatever ends the program: normally by terminal_close; on SEGV, FPE,
+ * However the program ends, the terminal is restored: normally by terminal_close; on SEGV, FPE,
  * ABRT, BUS, ILL, QUIT and when memory runs out (base/alloc.h), by a handler that writes a fixed
  * string and resets the line discipline. A process has one terminal.
  */
@@ -57,7 +57,8 @@ void terminal_redraw(struct terminal *t);
 /* Sets *out to the next input, or to INPUT_NONE if there is none. Does not wait. now_us: the
  * present time on any clock, read before the call. */
 void terminal_next(struct terminal *t, int64_t now_us, struct terminal_event *out);
-/* Returns when terminal_next must be called even if no byte arrives; INT64_MAX: never. */
+/* Returns the time at which terminal_next must be called even if no byte arrives; INT64_MAX:
+ * never. */
 int64_t terminal_deadline_us(const struct terminal *t);
 
 #endif

@@ -37,7 +37,7 @@ struct theme {
 /* Returns one of xterm's 256 colours as 0xrrggbb. Terminals differ in the first sixteen colours;
  * for these colours the function returns the values of a PC's text screen. */
 uint32_t theme_rgb(int colour);
-/* Returns, of the colours `from` to `to` - 1, the one that is nearest to 0xrrggbb. */
+/* Returns the colour that is nearest to 0xrrggbb among the colours `from` to `to` - 1. */
 int theme_nearest(uint32_t rgb, int from, int to);
 
 /* Sets *out to the built-in theme, which has attributes but no colours. */

@@ -132,8 +132,8 @@ static double stress_of(const struct point *points, const float *d, uint32_t n)
 	return stress;
 }
 
-/* Like latencies, the distances fit no arrangement in the plane. Still, no step of the refinement
- * may increase the sum of their squared relative errors. */
+/* Like latencies, the distances fit no arrangement in the plane. Nevertheless, no step of the
+ * refinement may increase the sum of their squared relative errors. */
 TEST(no_step_makes_it_worse)
 {
 	struct point *truth = scatter(30, 7), points[30];

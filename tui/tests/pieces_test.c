@@ -287,7 +287,7 @@ TEST(keys)
 		0);
 	assert_int_equal(keymap_action(&map, 'X' - '@'), ACTION_HEAL_ALL);
 	assert_int_equal(keymap_action(&map, 'X'), ACTION_NONE);
-	/* The key n belonged to the action find-next before. */
+	/* By default, the key n belongs to the action find-next. */
 	assert_int_equal(keymap_action(&map, 'n'), ACTION_DOWN);
 	assert_int_equal(keymap_action(&map, 'j'), ACTION_NONE);
 	same = map;

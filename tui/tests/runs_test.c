@@ -1,4 +1,4 @@
-/* Tests the Loss view with other runs beside the console's run. The records of the other runs are
+/* Tests the Loss view with the console's run and other runs. The records of the other runs are
  * read in parts and kept in limited memory. All losses are compared at one x of the axis. */
 
 #include <errno.h>

@@ -267,7 +267,7 @@ TEST(attempts_start_at_0_in_each_iteration)
 	state_free(s);
 }
 
-/* Microbatch 1 waits at node 1 for microbatch 0. Node 2 has the same stage and is free. */
+/* Microbatch 1 waits at node 1 for microbatch 0. Node 2 has the same stage and is idle. */
 TEST(why_it_waits)
 {
 	struct state *s = two();

@@ -37,7 +37,8 @@ struct run {
 	struct stream_options o;
 	struct rng rng;
 	uint32_t n_microbatches, n_data;
-	/* (nodes) stage of each node; (stages + 1) first node of each stage. */
+	/* Array of `nodes`: stage of each node. Array of `stages` + 1: first node of each
+	 * stage. */
 	uint32_t *stage_of, *first;
 	struct route *routes;
 	struct msg_task_event *events;
@@ -437,8 +438,8 @@ static double send_plan(struct run *r)
 	return took;
 }
 
-/* Sends the links between all nodes, or between the first 20 if there are more than 100. The link
- * n06>n12 is slow. */
+/* Sends the links between all nodes. If there are more than 100 nodes, sends only the links
+ * between the first 20. The link n06>n12 is slow. */
 static void send_links(struct run *r)
 {
 	uint32_t nodes = r->o.nodes <= 100 ? r->o.nodes : 20, n = 0;

@@ -514,8 +514,8 @@ TEST(a_candidate_is_applied)
 	state_free(s);
 }
 
-/* The plan in force changes often. Candidates that never had an answer come before those whose
- * answer is outdated. */
+/* The plan in force changes often. Candidates that never had an answer come before candidates
+ * whose answer is outdated. */
 TEST(candidates_without_an_answer_come_first)
 {
 	struct msg m = { .type = MSG_SEE_PLAN };

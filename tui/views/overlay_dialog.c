@@ -123,8 +123,8 @@ static void add_cost(struct lines *l, const struct state *s, const struct ui *u,
 			 "$%.2f -> $%.2f a million tokens", now.per_mtoken, then.per_mtoken);
 }
 
-/* Adds how many microbatches visit the node. gone: the action removes the node from the run; then
- * also adds how many replicas its stage keeps. */
+/* Adds how many microbatches visit the node. gone: the action removes the node from the run; in
+ * this case, also adds how many replicas its stage keeps. */
 static void add_blast(struct lines *l, const struct state *s, uint16_t node, bool gone)
 {
 	uint32_t through = 0, left = 0, stage = s->nodes[node].see.stage;

@@ -58,7 +58,7 @@ static void draw_plan_column(const struct table *t, struct screen *out, int colu
 	table_cell(t, out, ROW_TOOK, column, STYLE_FAINT, "%.2f", (double)m->elapsed_s);
 }
 
-/* Returns how far the request for a candidate is, if the candidate has no answer yet. */
+/* Returns the state of the request for a candidate that has no answer yet. */
 static const char *request_state(const struct ui_candidate *one)
 {
 	return one->asked >= 2 ? "none" : one->id ? "planning" : "-";

@@ -21,7 +21,7 @@ static const float snr_least_db = 25;
 
 struct worst {
 	const struct msg_link *link;
-	/* How bad the link is. The second number decides between links whose first numbers are
+	/* Badness of the link. The second number decides between links whose first numbers are
 	 * equal. */
 	float badness[2];
 };

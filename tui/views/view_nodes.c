@@ -19,10 +19,10 @@ struct node_row {
 	int digits; /* number of digits of a node's number */
 };
 
-enum { CELL = 160, HINT = 38 /* HINT: width of the hint beside the title */ };
+enum { CELL = 160, HINT = 38 /* HINT: columns of the hint next to the title */ };
 
-/* The time that an iteration takes longer without the node is a warning if it exceeds this share
- * of the iteration's time. */
+/* If an iteration would take longer by more than this share without the node, the added time is
+ * shown as a warning. */
 #define MUCH 0.2f
 
 /* Writes how much longer an iteration would take without the node. Returns the style of the
@@ -427,8 +427,8 @@ static struct device_time time_of_all(const struct state *s)
 	return sum;
 }
 
-/* Draws the share of the newest iteration in which the node's device was busy, and what it waited
- * for otherwise. Returns false if nothing was measured. */
+/* Draws the share of the newest iteration in which the node's device was busy, and what the
+ * device waited for in the rest of the time. Returns false if nothing was measured. */
 static bool draw_device_time(struct screen *out, struct rect at, const struct state *s,
 			     const struct msg_see_node *m)
 {

@@ -1,5 +1,5 @@
 /* Tests that results of nodes with this machine's kind of device are compared bit for bit, and
- * results of other kinds within tolerances. */
+ * results of nodes with another kind of device within tolerances. */
 
 #include <errno.h>
 #include <math.h>
@@ -61,8 +61,9 @@ static void change_lr(struct played *r)
 	r->commit.lr = nextafterf(r->commit.lr, 1.0f);
 }
 
-/* Plays a run in which iterations before `from` report this machine's kind of device, and later
- * iterations what `report` says. `tamper` changes the record of iteration 2. */
+/* Plays a run. In the iterations before `from`, nodes report this machine's kind of device. In
+ * later iterations, nodes report the devices that `report` sets. `tamper` changes the record of
+ * iteration 2. */
 static struct compare_result reported_from(struct cluster *c, uint64_t from,
 					   void (*report)(struct played *r),
 					   void (*tamper)(struct played *r))
@@ -112,7 +113,8 @@ FIXTURE_TEST(another_kind_is_held_to_tolerances)
 	assert_true(r.norms.largest < 1e-6);
 }
 
-/* Most nodes had a device that this machine lacks. The device of the remaining nodes recomputes. */
+/* The majority of the nodes had a device that this machine lacks. In this case the device of the
+ * remaining nodes recomputes. */
 FIXTURE_TEST(the_device_of_most_nodes_may_be_missing_here)
 {
 	struct compare_result r = reported(*state, report_most_on_gpus, NULL);
@@ -186,7 +188,7 @@ FIXTURE_TEST(replicas_that_differ_are_found)
 	assert_int_equal(r.weights.first_differing.node, 9);
 }
 
-/* The option `device` decides which device recomputes. */
+/* The device that the option `device` names must recompute. */
 FIXTURE_TEST(a_device_that_was_asked_for_recomputes)
 {
 	struct compare_options o = { .from = 1, .workers = 2, .device = "cpu:v9" };

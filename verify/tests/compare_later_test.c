@@ -1,5 +1,5 @@
 /* Tests a replay that begins with a checkpoint, because the weights with which the run began are
- * gone. Its run records a folder of first weights that does not exist. */
+ * gone. The record of the run names a folder of first weights that does not exist. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,8 +111,9 @@ FIXTURE_TEST(a_checkpoint_with_other_weights_is_found)
 	assert_int_equal(r.weights.first_differing.stage, STAGES - 1);
 }
 
-/* Plays and compares a run in which stage 2 is replaced by 3/4 of stage 1 between the commit SAVED
- * and its checkpoint. If `averages` is 2, stage 1 is then replaced by 3/4 of the new stage 2. */
+/* Plays and compares a run in which stage 2 is replaced by 3/4 of stage 1 between the commit
+ * SAVED and its checkpoint. If `averages` is 2, stage 1 is replaced by 3/4 of the new stage 2
+ * afterwards. */
 static struct compare_result averaged(struct cluster *c, int averages)
 {
 	struct compare_result r;
@@ -131,9 +132,9 @@ static struct compare_result averaged(struct cluster *c, int averages)
 	return r;
 }
 
-/* After a commit a stage is lost, replaced by an average of other stages, and saved. The checkpoint
- * then has other weights of this stage than the nodes announced with the commit, and both are
- * right. */
+/* After a commit a stage is lost, replaced by an average of other stages, and saved. The
+ * checkpoint therefore has other weights of this stage than the nodes announced with the commit.
+ * Both the checkpoint and the announced weights are correct. */
 FIXTURE_TEST(a_checkpoint_after_an_average_is_equal)
 {
 	struct compare_result r = averaged(*state, 1);
@@ -143,8 +144,9 @@ FIXTURE_TEST(a_checkpoint_after_an_average_is_equal)
 	assert_int_equal(r.weights.averaged, 1);
 }
 
-/* Stage 2 is replaced by stage 1, and then stage 1 by the new stage 2. If the replay repeated both
- * averages on the weights of the checkpoint, stage 2 would be wrong. */
+/* Stage 2 is replaced by an average of stage 1. Then stage 1 is replaced by an average of the new
+ * stage 2. If the replay repeated both averages on the weights of the checkpoint, stage 2 would
+ * be wrong. */
 FIXTURE_TEST(averages_in_a_checkpoint_are_not_repeated)
 {
 	struct compare_result r = averaged(*state, 2);
@@ -185,7 +187,7 @@ FIXTURE_TEST(without_a_complete_checkpoint_nothing_is_compared)
 	assert_non_null(strstr(err.text, "no-such-folder"));
 }
 
-/* The number of steps that made the first weights is not known, so no replay can be right. */
+/* The number of steps that made the first weights is not known, so no replay can be correct. */
 FIXTURE_TEST(a_damaged_record_of_the_first_weights_ends_the_replay)
 {
 	struct cluster *c = *state;
@@ -199,7 +201,7 @@ FIXTURE_TEST(a_damaged_record_of_the_first_weights_ends_the_replay)
 }
 
 /* Verify cannot divide the first weights again, because it cannot make a temporary folder. Verify
- * reports this error. The replay does not begin with a checkpoint instead, because the first
+ * reports this error. The replay must not begin with a checkpoint in this case, because the first
  * weights may still exist. */
 FIXTURE_TEST(a_missing_temporary_folder_ends_the_replay)
 {

@@ -11,8 +11,8 @@ struct state {
 	float *arrays[NODES][3];
 };
 
-/* Saves the weights and moments of every node; if `restore` is true, writes the saved arrays
- * back. */
+/* If `restore` is false, saves the weights and moments of every node. If `restore` is true,
+ * writes the saved arrays back. */
 static void copy_states(struct cluster *c, struct state *s, bool restore)
 {
 	for (uint32_t n = 0; n < NODES; n++) {
@@ -32,8 +32,8 @@ static void copy_states(struct cluster *c, struct state *s, bool restore)
 	}
 }
 
-/* Plays three iterations, restores every stage to its state after the second, and plays the third
- * again. If `wrong` is true, a weight of one restored node is changed. */
+/* Plays three iterations, restores every stage to its state after the second iteration, and plays
+ * the third iteration again. If `wrong` is true, a weight of one restored node is changed. */
 static struct compare_result restored(struct cluster *c, bool wrong)
 {
 	struct store_restore rows[STAGES] = { { .iteration = 0 } };

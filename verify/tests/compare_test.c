@@ -41,7 +41,8 @@ static void reruns_replay_bit_for_bit(void **state)
 	assert_int_equal(r.weights.compared, ITERATIONS * NODES);
 }
 
-/* The run rounded its activations and the record says that it did not, or the reverse. */
+/* Either the run rounded its activations and the record says that it did not, or the run did not
+ * round them and the record says that it did. */
 static void another_rounding_than_recorded_is_found(void **state)
 {
 	struct cluster *c = *state;
@@ -54,9 +55,9 @@ static void another_rounding_than_recorded_is_found(void **state)
 	assert_int_equal(r.weights.first_differing.iteration, 1);
 }
 
-/* Changes the order in which a data node counted its gradients, which changes the bits of its sum.
- * First come all L in reverse order, then all B in reverse order. A node could have counted in this
- * order, because every L comes before the B of its microbatch. */
+/* Changes the order in which a data node counted its gradients. This changes the bits of the
+ * node's sum. In the new order, first come all L in reverse order, then all B in reverse order. A
+ * node could have counted in this order, because every L comes before the B of its microbatch. */
 static void reverse_an_order(struct played *r)
 {
 	struct store_order *o = r->orders[3].n_counted > r->orders[0].n_counted ? &r->orders[3]
@@ -270,7 +271,7 @@ static void another_corpus_is_refused(void **state)
 	assert_non_null(strstr(err.text, c->text));
 }
 
-/* Hashes of different functions cannot be compared, so the error names both functions. */
+/* Hashes of different hash functions cannot be compared. The error must name both functions. */
 static void hashes_of_another_function_are_refused(void **state)
 {
 	struct cluster *c = *state;

@@ -1,5 +1,5 @@
-/* Compares an executor with separate stages that hold one sum each; passes and sums must be
- * equal. */
+/* Compares an executor with separate stages, each of which holds a single sum. The results of
+ * passes, and the sums, must be equal. */
 
 #include <errno.h>
 #include <string.h>
@@ -42,7 +42,7 @@ static void fill(struct microbatch *m, uint64_t seed)
 }
 
 /* Runs passes with an executor. The passes alternate between sums 1 and 2 of stage 1, so the
- * executor must save and restore both. */
+ * executor must save and restore both sums. */
 static void run_executor(struct executor *e, struct microbatch *m, uint32_t turn)
 {
 	assert_int_equal(executor_forward(e, 0, m->tokens, NULL, m->between), 0);

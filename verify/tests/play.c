@@ -64,8 +64,8 @@ static void make_run(struct cluster *c, const char *folder, enum tensor_format w
 	free(model);
 }
 
-/* Chooses a route over 1 to 3 stages, sometimes with stages 1 and 2 exchanged, and for each stage a
- * random node that holds it. */
+/* Chooses a route over 1 to 3 stages. Sometimes exchanges stages 1 and 2. Chooses a random node
+ * of each stage. */
 static void make_route(struct cluster *c, struct journey *j, uint32_t m)
 {
 	enum { END = 9 };
@@ -174,9 +174,9 @@ static void run_tasks(struct cluster *c, struct played *r, uint64_t iteration)
 	}
 }
 
-/* Runs every task twice: first in the order of the path without counting its gradient, then in a
- * random order with counting. Such an order arises only if several attempts of an iteration counted
- * gradients. */
+/* Runs every task twice. The first time, tasks run in the order of the path, and no gradient is
+ * counted. The second time, tasks run in a random order, and gradients are counted. In a run,
+ * such an order arises only if several attempts of an iteration counted gradients. */
 static void run_tasks_again(struct cluster *c, struct played *r, uint64_t iteration)
 {
 	size_t bytes = stage_activation(c->nodes[0]) * sizeof(float);

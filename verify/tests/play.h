@@ -30,8 +30,10 @@ struct cluster {
 	struct corpus *corpus;
 	struct stage *nodes[NODES];
 	struct rng rng;
-	enum tensor_format wire, sum_wire; /* formats of activations between nodes, and of sums */
-	struct tensor_formats recorded;    /* formats that the record names, right or wrong */
+	/* Format of activations between nodes, and format of sums. */
+	enum tensor_format wire, sum_wire;
+	/* Formats that the record names; a test may make them wrong. */
+	struct tensor_formats recorded;
 };
 
 /* The progress of a microbatch in an iteration. */
@@ -40,7 +42,8 @@ struct journey {
 	uint32_t step; /* number of tasks done: forward passes, loss, backward passes */
 	int32_t tokens[BATCH * SEQUENCE], targets[BATCH * SEQUENCE];
 	float *x, *y; /* input and output of the current task */
-	float *inputs[2 * STAGES + 2]; /* [t] a copy of the input of task t, for reruns */
+	/* inputs[t] is a copy of the input of task t, for reruns. */
+	float *inputs[2 * STAGES + 2];
 	float loss;
 };
 
@@ -66,7 +69,8 @@ void play_iteration(struct cluster *c, uint64_t iteration, bool again,
 		    void (*tamper)(struct played *r));
 /* Compares the record of all played iterations with their replay. */
 struct compare_result play_compare(struct cluster *c);
-/* Plays ITERATIONS iterations and compares them. `tamper` changes the record of the second one. */
+/* Plays ITERATIONS iterations and compares them. `tamper` changes the record of the second
+ * iteration. */
 struct compare_result play_all(struct cluster *c, bool again, void (*tamper)(struct played *r));
 /* Returns the first node of a stage. */
 uint32_t play_node_of(uint8_t stage);

@@ -16,13 +16,13 @@ enum { PIECES = 200, WAITING = 0, RUNNING, DONE };
 /* Piece i depends on piece i / 2. The first piece depends on nothing. */
 struct heap {
 	int state[PIECES], taken[TASK_POOL_MAX], runs[PIECES];
-	/* Number of finished pieces, and of workers that asked for a piece. */
+	/* Number of finished pieces, and number of workers that asked for a piece. */
 	unsigned done, workers;
 	int fails_at; /* the piece whose run fails; -1: none */
-	/* The piece that `find` does not offer before `unblock` was called; -1: none. */
+	/* Until `unblock` was called, `find` does not offer this piece; -1: no such piece. */
 	int blocked;
-	/* True: the first piece does not end before another worker has asked for a piece and got
-	 * none. */
+	/* True: the first piece ends only after another worker has asked for a piece and has not
+	 * got a piece. */
 	bool slow;
 	int unblock_result;
 	int n_unblock, n_running;
@@ -102,7 +102,8 @@ TEST(every_piece_is_run_once)
 	}
 }
 
-/* The caller gets the error of the failed piece. Pieces that depend on it are not run. */
+/* The caller gets the error of the failed piece. Pieces that depend on the failed piece are not
+ * run. */
 TEST(the_first_error_ends_it)
 {
 	for (unsigned n = 1; n <= 4; n++)
@@ -121,7 +122,7 @@ TEST(the_first_error_ends_it)
 		}
 }
 
-/* A single worker computes the pieces in order, and starts none after the error. */
+/* A single worker computes the pieces in order, and starts no piece after the error. */
 TEST(nothing_is_begun_after_an_error)
 {
 	struct heap h = { .fails_at = 5, .blocked = -1 };
@@ -198,7 +199,7 @@ static void finish_nothing(void *context, unsigned worker)
 	(void)worker;
 }
 
-/* task_pool_run returns only when no worker uses the caller's data, even after an error. */
+/* Even after an error, task_pool_run must not return while a worker uses the caller's data. */
 TEST(a_busy_worker_is_waited_for)
 {
 	static const struct task_pool_work two = { find_always, run_two, finish_nothing, unblock };

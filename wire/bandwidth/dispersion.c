@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define WINDOWS 4
-/* Fewest gaps between packets in a window. A single gap is too inaccurate, because gaps vary. */
+/* Minimum number of gaps between packets in a window. A single gap is too inaccurate, because
+ * gaps vary. */
 #define WINDOW_LEAST 2
 /* Smallest gap between two packets that counts, in nanoseconds. No clock resolves a smaller gap,
  * and a gap of 0 would mean an infinite rate. */
@@ -15,7 +16,7 @@
 #define PACKET_TRAIN_MOST 1024
 #define SETTLE_MOST 64
 
-/* Two rates agree if the larger rate is less than this multiple of the smaller rate. */
+/* Two rates agree if the larger rate is less than `alike` times the smaller rate. */
 static const double alike = 1.15;
 
 static int compare_times(const void *a, const void *b)

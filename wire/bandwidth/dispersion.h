@@ -16,9 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Fewest packets with which a train gives a result. A router drops the end of a train that is
- * longer than the router's queue. The queue of a slow link may hold few packets: nine fill a queue
- * of 100 ms at 1 Mbit/s.
+/* Minimum number of packets with which a train gives a result. A router drops the end of a train
+ * that is longer than the router's queue. The queue of a slow link may hold few packets. For
+ * example, nine packets fill a queue of 100 ms at 1 Mbit/s.
  *
  * A train of fewer than DISPERSION_FEW packets counts only if it took DISPERSION_LONG_NS, as on a
  * link below 5 MB/s. If the train took less time, its packets may be the burst that a rate
@@ -31,8 +31,9 @@
  * at_ns: the ascending arrival times of the packets that were not lost. */
 double dispersion_rate(const int64_t *at_ns, uint32_t n, uint32_t packet_bytes);
 
-/* Combines the rates of n trains, in the order sent. If the last two rates agree, sets *settled
- * and returns their mean. Otherwise returns the median of all rates. Returns 0 if n is 0. */
+/* Combines the rates of n trains, given in the order in which the trains were sent. If the last
+ * two rates agree, sets *settled and returns their mean. Otherwise returns the median of all
+ * rates. Returns 0 if n is 0. */
 double dispersion_settle(const double *rates, uint32_t n, bool *settled);
 
 #endif

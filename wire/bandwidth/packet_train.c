@@ -28,7 +28,7 @@
 #define GOODPUT_BYTES ((PACKET_BYTES + HEADERS_BYTES) * 1448 / 1500)
 #define BUFFER_BYTES (4 << 20)
 #define BATCH 64
-#define BATCHES 16   /* limit of batches that one call of packet_train_hear receives */
+#define BATCHES 16   /* largest number of batches that a call of packet_train_hear receives */
 #define FULL_MS 2    /* milliseconds to wait while the kernel's send buffer is full */
 #define FULL_MOST 10 /* limit of the waits for the send buffer during one train */
 
@@ -43,9 +43,11 @@ struct place {
 	bool used;
 	bool expected;  /* the sender has announced the train */
 	bool whole;     /* the last packet of the train arrived */
-	uint64_t since; /* order in which trains began; the oldest train is replaced first */
+	/* Number of trains that have begun, including this train; the lowest number is replaced
+	 * first. */
+	uint64_t since;
 	uint32_t n;
-	int64_t at_ns[PACKET_TRAIN_MOST]; /* (n) arrival times, on the kernel's clock */
+	int64_t at_ns[PACKET_TRAIN_MOST]; /* the n arrival times, on the kernel's clock */
 };
 
 struct packet_train {
@@ -59,7 +61,7 @@ struct packet_train {
 };
 
 /* Parses "tcp://HOST:PORT". If `any` is true, a HOST that is not numeric counts as the address of
- * all interfaces. Otherwise such a HOST is an error. */
+ * all interfaces. If `any` is false, such a HOST is an error. */
 static int parse_address(const char *address, bool any, struct sockaddr_storage *out,
 			 socklen_t *size)
 {
@@ -98,7 +100,7 @@ int packet_train_open(struct packet_train **out, const char *address, struct err
 		packet_train_free(t);
 		return error_set(err, -code, "%.60s, UDP: %s", address, strerror(code));
 	}
-	/* Asks for a large buffer, of which the system may grant less. */
+	/* Asks for a large buffer. The system may grant a smaller buffer. */
 	(void)setsockopt(t->fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	(void)setsockopt(t->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	randombytes_buf(t->noise, sizeof(t->noise));
@@ -222,8 +224,8 @@ static uint32_t count_expected(const struct packet_train *t)
 	return n;
 }
 
-/* Returns the place of the oldest announced train if `expected` is true, otherwise of the oldest
- * unannounced train. NULL: there is no such train. */
+/* Returns the place of the oldest announced train if `expected` is true, and the place of the
+ * oldest unannounced train if it is false. NULL: there is no such train. */
 static struct place *oldest_place(struct packet_train *t, bool expected)
 {
 	struct place *found = NULL;
@@ -236,8 +238,9 @@ static struct place *oldest_place(struct packet_train *t, bool expected)
 	return found;
 }
 
-/* Returns a free place or, if there is none, the place of the oldest unannounced train. There is
- * always such a place, because announced trains occupy at most half of the places. */
+/* Returns an unused place. If all places are used, returns the place of the oldest unannounced
+ * train. There is always such a train, because announced trains occupy at most half of the
+ * places. */
 static struct place *take_place(struct packet_train *t, const uint8_t *token)
 {
 	struct place *p = NULL;

@@ -32,7 +32,7 @@ int packet_train_fd(
 /* Makes a random token. */
 void packet_train_token(uint8_t token[PACKET_TRAIN_TOKEN_BYTES]);
 /* Sends a train of at most PACKET_TRAIN_MOST packets to "tcp://ADDRESS:PORT", as fast as the
- * machine can. Returns the number of packets sent, or -EINVAL: the address is not numeric. */
+ * machine can. Returns the number of packets sent. -EINVAL: the address is not numeric. */
 int packet_train_send(struct packet_train *t, const char *address,
 		      const uint8_t token[PACKET_TRAIN_TOKEN_BYTES], uint32_t packets);
 

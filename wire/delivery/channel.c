@@ -13,8 +13,8 @@
 #include "wire/delivery/channel_private.h"
 
 /* The retransmission timeout doubles each time it expires without an acknowledgement, up to a
- * limit. The limit is TIMEOUT_MOST_US, or TIMEOUT_TIMES times the timeout from measured round
- * trips if that is longer. */
+ * limit. The limit is the longer of two times: TIMEOUT_MOST_US, and TIMEOUT_TIMES times the
+ * timeout that follows from measured round trips. */
 #define TIMEOUT_MOST_US  INT64_C(2000000)
 #define TIMEOUT_TIMES 8
 #define ENTRY_BYTES ((size_t)64) /* bytes counted for each message in addition to its content */
@@ -290,7 +290,7 @@ size_t channel_room(const struct channel *c)
 
 /* ---- sending ---- */
 
-/* Finds the message that contains the chunk `number`. Returns the message's position in the
+/* Finds the message that contains the chunk `number`. Returns the position of the message in the
  * ring. */
 static size_t find_message(const struct channel *c, uint64_t number)
 {
@@ -335,7 +335,7 @@ static void grow_records(struct channel *c)
 static void find_bytes(const struct outgoing *m, size_t offset, struct channel_chunk *out)
 {
 	const struct channel_loan *loan = &m->letter->loan;
-	/* Number of the message's bytes that the channel has copied rather than borrowed. */
+	/* number of the message's bytes that the channel has copied; it borrows the rest */
 	const size_t own = m->size - loan->size;
 	const size_t first = offset >= own ? 0 : smaller_size(own - offset, out->size);
 	out->letter = m->letter;
@@ -443,15 +443,16 @@ static void count_arrived(struct channel *c, const struct sent_chunk *r, bool is
 		flow_round_trip_add(&c->round, took);
 		c->overdue = 0;
 	} else if (c->overdue > 1) {
-		/* The timeout stays doubled once, because a chunk that was sent twice gives no
-		 * round trip (Karn's algorithm). */
+		/* From now on the timeout is doubled only once, not several times. It stays
+		 * doubled because a chunk that was sent twice gives no round trip (Karn's
+		 * algorithm). */
 		c->overdue = 1;
 	}
 }
 
-/* Records that the chunk `number` was acknowledged. *last is the chunk that was sent last, of all
- * chunks in this acknowledgement so far. Counts the other chunks (count_arrived). The caller
- * counts *last at the end. */
+/* Records that the chunk `number` was acknowledged. Of all chunks in this acknowledgement so far,
+ * *last is the chunk that was sent last. Counts all chunks except *last (count_arrived). The
+ * caller counts *last at the end. */
 static void note_arrival(struct channel *c, uint64_t number, struct sent_chunk **last,
 			 int64_t now_us)
 {
@@ -502,7 +503,7 @@ void channel_acked(struct channel *c, uint64_t ack, const struct channel_range *
 {
 	struct sent_chunk *last = NULL;
 	if (!c->open || ack > c->next)
-		return; /* ignored: the peer acknowledges chunks that were never sent */
+		return; /* ignored, because the peer acknowledges chunks that were never sent */
 	c->unanswered = 0;
 	for (uint64_t i = c->una; i < ack; i++)
 		note_arrival(c, i, &last, now_us);

@@ -13,11 +13,11 @@
  * the first missing chunk, and the runs of later chunks that have arrived (selective
  * acknowledgement, RFC 2018).
  *
- * The sender declares a chunk lost when its acknowledgement is overdue. The time limit follows
- * from measured round trips (RFC 6298) and from the bytes under way. A single connection keeps
- * the order of chunks. A chunk on a single connection is therefore also lost once a chunk that
- * was sent later has arrived (as in RACK, RFC 8985). Only lost chunks are sent again. flow.h
- * limits the bytes under way.
+ * The sender declares a chunk lost when the chunk's acknowledgement is overdue. The time limit
+ * follows from measured round trips (RFC 6298) and from the bytes under way. A single connection
+ * keeps the order of chunks. Therefore a chunk on a single connection also counts as lost when a
+ * chunk that was sent later has arrived (as in RACK, RFC 8985). Only lost chunks are sent again.
+ * flow.h limits the bytes under way.
  */
 #ifndef WIRE_CHANNEL_H
 #define WIRE_CHANNEL_H
@@ -42,8 +42,8 @@ struct channel; /* opaque */
 /* A message that was acknowledged in full. */
 struct channel_finished {
 	size_t bytes;
-	int64_t queued_us; /* when channel_queue took the message */
-	int64_t left_us;   /* when the first chunk was sent */
+	int64_t queued_us; /* time at which channel_queue took the message */
+	int64_t left_us;   /* time at which the first chunk was sent */
 	int64_t acked_us;
 	/* Bytes of earlier messages that were unacknowledged when this message was queued. */
 	size_t under_way_bytes;
@@ -64,7 +64,7 @@ struct channel_memory {
 struct channel_options {
 	size_t message_most_bytes, retained_most_bytes;
 	struct channel_memory *memory; /* borrowed */
-	/* borrowed: how many bytes of the shared memory this peer's messages use */
+	/* borrowed: number of bytes of the shared memory that this peer's messages use */
 	size_t *peer_bytes;
 	/* Borrowed: unacknowledged bytes of all channels of this peer. */
 	size_t *retained_bytes;
@@ -78,17 +78,18 @@ struct channel_options {
 	struct flow *flow;              /* borrowed: measurements of the link to the peer */
 	/* Chunks of this channel do not wait for the window of struct flow. */
 	bool urgent;
-	/* Called by channel_acked for every message acknowledged in full. May be NULL. */
+	/* channel_acked calls this function for every message that was acknowledged in full. May
+	 * be NULL. */
 	void (*finished)(void *context, const struct channel_finished *m);
 	void *context;
 };
 
 struct channel *channel_new(const struct channel_options *options); /* channel_free */
 void channel_free(struct channel *c); /* NULL is allowed */
-/* Changes message_most_bytes of the options. */
+/* Changes message_most_bytes, one of the options that the channel was made with. */
 void channel_limit(struct channel *c, size_t message_most_bytes);
 
-/* How messages are cut into chunks. */
+/* The rules by which messages are cut into chunks. */
 struct channel_cut {
 	size_t most_bytes;    /* longest chunk */
 	/* Number of connections that carry the chunks; a single connection keeps the order of
@@ -131,10 +132,10 @@ size_t channel_room(const struct channel *c);
 bool channel_empty(const struct channel *c);
 /* Returns true if a chunk was sent and is not yet acknowledged. */
 bool channel_awaits_ack(const struct channel *c);
-/* Returns the size of the oldest unacknowledged message; 0: none. */
+/* Returns the size of the oldest unacknowledged message; 0: all messages are acknowledged. */
 size_t channel_oldest_bytes(const struct channel *c);
-/* Returns the number of connections that could send all unacknowledged bytes at once after a pause,
- * each in one flight. */
+/* Returns the number of connections that suffice to send all unacknowledged bytes at once after a
+ * pause, if each connection sends one flight. */
 unsigned channel_flights(const struct channel *c);
 /* Cuts later messages into chunks for this many connections. */
 void channel_spread(struct channel *c, unsigned connections);
@@ -147,8 +148,8 @@ struct channel_chunk {
 	uint32_t index, chunks;
 	const uint8_t *data;
 	size_t size;
-	/* When sending: the chunk's last lent_bytes bytes, which are borrowed from the caller of
-	 * channel_lend and do not follow `data`. */
+	/* When sending: the last lent_bytes bytes of the chunk. They are borrowed from the caller
+	 * of channel_lend, and lie elsewhere than `data`. */
 	const uint8_t *lent;
 	size_t lent_bytes;
 	struct channel_letter *letter; /* when sending: the message that contains the chunk */
@@ -169,20 +170,21 @@ void channel_sent(struct channel *c, const struct channel_chunk *chunk, int64_t 
 struct channel_range {
 	uint32_t from, length;
 };
-/* Handles an acknowledgement, by which the peer has all chunks below `ack` and the chunks in the
- * n ranges. */
+/* Handles an acknowledgement. It says that the peer has all chunks below `ack` and the chunks in
+ * the n ranges. */
 void channel_acked(struct channel *c, uint64_t ack, const struct channel_range *ranges, unsigned n,
 	int64_t now_us);
 /* Returns the earliest time at which channel_tick may find an overdue chunk; INT64_MAX: never. */
 int64_t channel_deadline_us(const struct channel *c);
-/* Declares overdue chunks lost. Returns the number of times in a row that chunks became overdue
- * without an acknowledgement in between. */
+/* Declares overdue chunks lost. Returns how often in a row chunks have become overdue without an
+ * acknowledgement in between. */
 unsigned channel_tick(struct channel *c, int64_t now_us);
 
 enum channel_taken {
 	CHANNEL_PART = 1,  /* the chunk was stored; its message is not complete */
 	CHANNEL_KEPT,      /* the chunk was stored, and the channel owns its buffer */
-	CHANNEL_WHOLE,     /* the chunk is the whole next message: the caller delivers its data */
+	/* The chunk is the whole next message. The caller delivers the chunk's data. */
+	CHANNEL_WHOLE,
 	CHANNEL_DUPLICATE, /* the chunk arrived earlier */
 	/* The chunk's number is CHANNEL_AHEAD or more beyond the first missing chunk, so the
 	 * chunk was not stored. */
@@ -200,8 +202,8 @@ struct channel_message {
 	size_t size;
 	struct pieces pieces;
 };
-/* Gives the next complete message, in order. Returns false if there is none. Call it after
- * channel_take until it returns false. */
+/* Gives the next complete message, in order. Returns false if there is none. After channel_take,
+ * call channel_give until it returns false. */
 bool channel_give(struct channel *c, struct channel_message *out);
 /* Returns the number of the first missing chunk, for an acknowledgement. */
 uint64_t channel_expected(const struct channel *c);

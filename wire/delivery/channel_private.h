@@ -23,7 +23,8 @@ struct outgoing {
 	uint64_t first;  /* number of the message's first chunk */
 	uint32_t chunks; /* number of chunks, at least 1 */
 	int64_t queued_us, left_us;
-	size_t before; /* bytes that the peer's channels retained when the message was queued */
+	/* Number of bytes that the peer's channels retained when the message was queued. */
+	size_t before;
 };
 
 enum chunk_state { CHUNK_UNDER_WAY = 1, CHUNK_ARRIVED, CHUNK_LOST };
@@ -50,13 +51,14 @@ struct incoming {
 	uint32_t chunks, got;
 	size_t size;
 	uint8_t *data;       /* NULL: the message is kept in pieces */
-	struct piece *pieces; /* (chunks) in order; a piece without an owner is missing */
+	/* One piece for each chunk, in order; a piece without an owner has not arrived. */
+	struct piece *pieces;
 };
 
 struct channel {
 	struct channel_options options;
-	/* How messages are cut into chunks; if its most_bytes is 0, the channel was never
-	 * started. */
+	/* The rules by which messages are cut into chunks; if cut.most_bytes is 0, the channel
+	 * was never started. */
 	struct channel_cut cut;
 	bool open; /* the channel was started and is not paused */
 	/* Sending: a ring of messages, the oldest at `head`. */
@@ -68,11 +70,11 @@ struct channel {
 	/* Records of the chunks una .. next - 1, in a ring whose size is a power of two. */
 	struct sent_chunk *records;
 	size_t records_size, n_lost, under_way;
-	uint64_t lost_from;     /* no lost chunk has a number below this */
+	uint64_t lost_from;     /* no lost chunk has a number below lost_from */
 	uint64_t order;         /* `order` of the chunk that was sent last */
 	uint64_t newest;        /* greatest `order` of a chunk that was acknowledged */
 	struct flow_round_trip round;
-	/* Number of timeouts in a row, each of which doubles the retransmission timeout. */
+	/* Number of timeouts in a row. Each timeout doubles the retransmission timeout. */
 	unsigned overdue;
 	/* Number of timeouts in a row without any acknowledgement between them. */
 	unsigned unanswered;
@@ -82,14 +84,15 @@ struct channel {
 	uint64_t expected;         /* number of the first missing chunk */
 	/* Highest chunk number received, plus 1; used only if it is above `expected`. */
 	uint64_t beyond;
-	/* One bit for each chunk number modulo CHANNEL_AHEAD, which is set if the chunk was
+	/* One bit for each chunk number modulo CHANNEL_AHEAD. The bit is set if the chunk was
 	 * received. NULL: no bit was needed yet. */
 	uint64_t *seen;
-	struct incoming *incoming; /* (n_incoming) incomplete messages, ascending by number */
+	struct incoming *incoming; /* the n_incoming incomplete messages, ascending by number */
 	size_t n_incoming, room_incoming;
 };
 
-/* Returns the size of every chunk but the last chunk. Both ends compute the size in this way. */
+/* Returns the size of every chunk except the message's last chunk. Both ends compute the size in
+ * this way. */
 static inline size_t channel_chunk_bytes(size_t size, uint32_t chunks)
 {
 	return (size + chunks - 1) / chunks;

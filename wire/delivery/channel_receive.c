@@ -140,11 +140,13 @@ static size_t find_incoming(const struct channel *c, uint64_t first)
 }
 
 /* Returns true if a message with these chunk numbers would overlap no other message. place: the
- * position that the message would get in the list of incomplete messages. */
+ * position in the list of incomplete messages that the message would get. */
 static bool fits_between(const struct channel *c, size_t place, uint64_t first, uint32_t chunks)
 {
 	if (first < c->expected)
-		return false; /* its first chunk was received earlier, as part of another message */
+		/* The first chunk of this message was received earlier, as part of another
+		 * message. */
+		return false;
 	if (place > 0 &&
 	    c->incoming[place - 1].first + c->incoming[place - 1].chunks > first)
 		return false;
@@ -203,9 +205,9 @@ static struct incoming *insert_incoming(struct channel *c, size_t place,
 	return m;
 }
 
-/* Does not store a chunk that arrived earlier or for which there is no room. The result says so.
- * Within limits, stores a chunk that arrives ahead of its turn, so that the sender need not
- * resend the chunk. */
+/* Does not store a chunk that arrived earlier, or a chunk for which there is no room. The result
+ * tells the two cases apart. Within limits, stores a chunk that arrives ahead of its turn, so
+ * that the sender need not resend the chunk. */
 enum channel_taken channel_take(struct channel *c, const struct channel_chunk *k)
 {
 	if (k->number < c->expected)

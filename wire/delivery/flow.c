@@ -11,28 +11,28 @@
 /* Number of rounds in a row after which the window reacts to a missing queue, or to a rate that
  * does not grow. */
 #define FREE_ROUNDS 3
-/* FREE_BEYOND is a multiple of the bytes that the link carries (delivery rate times least round
- * trip). While STEADY and without a queue, a window below this multiple grows by an eighth in
- * each round. A larger window grows by an eighth in every sixth round. */
+/* How the window grows while STEADY and without a queue. Below FREE_BEYOND times the bytes that
+ * the link carries (delivery rate times least round trip), the window grows by an eighth in each
+ * round. A larger window grows by an eighth in every sixth round. */
 #define FREE_BEYOND 1.2
-/* While STARTING, the window grows by half in each round while it is below this multiple of the
- * bytes that the link carries. */
+/* While STARTING, the window grows by half in each round as long as it is below this multiple of
+ * the bytes that the link carries. */
 #define START_BEYOND 1.75
-/* While STARTING, the rate counts as grown if it exceeds the rate at its last growth by this
- * factor. */
+/* While STARTING, the rate counts as grown if it is more than this multiple of the rate that
+ * counted as grown last. */
 #define START_GROWS 1.15
 /* A queue counts as long if its waiting time exceeds this multiple of FLOW_QUEUE_US. */
 #define LONG_QUEUES 3
 /* A link is unsteady if the deviation of its round trips exceeds both 1 / UNSTEADY_PART of a
  * round trip and a quarter of FLOW_QUEUE_US. */
 #define UNSTEADY_PART 32
-/* Window of an unsteady link, as a multiple of the bytes that the link carries. RATE_START applies
- * in the phase STARTING, and as long as fewer than FLOW_IDLE_SAMPLES probes have measured the idle
- * link. Otherwise RATE_BEYOND applies. */
+/* Window of an unsteady link, as a multiple of the bytes that the link carries. RATE_START
+ * applies in the phase STARTING. It also applies in the other phases until FLOW_IDLE_SAMPLES
+ * probes have measured the idle link. After that, RATE_BEYOND applies. */
 #define RATE_BEYOND 1.25
 #define RATE_START  2.0
-/* A rate that was measured while there was little to send does not apply to large messages. A
- * message is large if it exceeds this multiple of the largest sample. */
+/* A rate that was measured while there was little to send does not apply to a message that is
+ * larger than this multiple of the largest sample. */
 #define SAMPLE_BEYOND 2
 
 void flow_round_trip_add(struct flow_round_trip *r, int64_t took_us)
@@ -96,7 +96,7 @@ static void turn_window(struct flow_window *w, int64_t at, int64_t half)
 static void add_least(struct flow *f, int64_t took_us, int64_t now_us)
 {
 	/* After a pause longer than the sliding window, both halves of the window are empty.
-	 * Until the next sample, the old least round trip counts. */
+	 * Until the next sample, the least round trip from before the pause is kept. */
 	int64_t kept = flow_least_us(f);
 	turn_window(&f->least_us, now_us, LEAST_HALF_US);
 	if (f->least_us.now < 0 && f->least_us.before < 0 && kept > 0)
@@ -136,8 +136,8 @@ static void add_sample(struct flow *f, int64_t took_us, int64_t now_us)
 }
 
 /* Adds the round trip of a probe on an idle link. RFC 6298 would begin with a deviation of half a
- * round trip, which takes about ten samples to fade. Until then every far link would look unsteady.
- * Therefore the first samples are averaged plainly. */
+ * round trip. This initial value would take about ten samples to fade. Until then every far link
+ * would look unsteady. Therefore the first samples are averaged plainly. */
 static void add_idle(struct flow *f, int64_t took_us)
 {
 	const int64_t off = took_us - f->idle.smoothed_us, n = f->idle_samples;
@@ -221,8 +221,8 @@ bool flow_may_leave(struct flow *f, size_t bytes, bool urgent)
 	return false;
 }
 
-/* Returns how many bytes the link carries in two round trips at the measured rate. A round trip
- * includes the queueing time. */
+/* Returns the number of bytes that the link carries in two round trips at the measured rate. A
+ * round trip includes the queueing time. */
 static double carried_in_two(const struct flow *f)
 {
 	return 2e-6 * (double)flow_bytes_per_s(f) * (double)(flow_least_us(f) + FLOW_QUEUE_US);
@@ -268,8 +268,8 @@ static void adapt_to_losses(struct flow *f)
 }
 
 /* Grows the window while STARTING, if the link carries all bytes of the window (`carried`).
- * Returns false when the start is over. This is the case when the rate has stopped growing (as in
- * BBR's startup), and probes show a queue.
+ * Returns false when the start is over. The start is over when the rate has stopped growing (as
+ * in BBR's startup) and probes show a queue.
  *
  * A long queue ends the start sooner than a short queue. A busy peer, or TCP's own slow start, can
  * look like a queue. The start therefore lasts longer while the rate grows, or while the window
@@ -307,9 +307,9 @@ static bool is_unsteady(const struct flow *f)
 	       f->idle.deviation_us > f->idle.smoothed_us / UNSTEADY_PART;
 }
 
-/* Adapts the window of an unsteady link by its rate, because its queue cannot be seen. While
- * STARTING, the window is at least twice the bytes that the link carries. STARTING ends when the
- * rate stops growing. */
+/* Adapts the window of an unsteady link to the link's rate, because probes cannot show the link's
+ * queue. While STARTING, the window is at least twice the bytes that the link carries. STARTING
+ * ends when the rate stops growing. */
 static void adapt_to_rate(struct flow *f)
 {
 	const uint64_t rate = flow_bytes_per_s(f);
@@ -371,10 +371,10 @@ static void adapt_to_queue(struct flow *f)
 	set_window(f, window);
 }
 
-/* Runs at the end of each round. A queue may hide the least round trip. Therefore begins to drain
- * the link's queue if no round trip near the least one was seen for LEAST_HALF_US / 2. Ends the
- * draining one round later. A link that is drained twice in LEAST_HALF_US always has a round trip
- * without a queue in its sliding window. */
+/* Runs at the end of each round. A queue may hide the least round trip. Therefore this function
+ * begins to drain the link's queue if no round trip near the least round trip was seen for
+ * LEAST_HALF_US / 2. Ends the draining one round later. A link that is drained twice in
+ * LEAST_HALF_US always has a round trip without a queue in its sliding window. */
 static void drain_if_due(struct flow *f, int64_t now_us)
 {
 	if (f->phase == FLOW_DRAINING) {

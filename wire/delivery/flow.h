@@ -4,11 +4,12 @@
  * Measurements. Round trips are smoothed as in RFC 6298. The least round trip of a sliding window
  * is kept, because it contains no waiting in queues. Each acknowledged chunk gives a sample of
  * the delivery rate. The sample is a number of bytes divided by a time. The bytes are those that
- * were acknowledged while the chunk was under way. The time is the time in which these bytes were
- * sent, or the time in which they were acknowledged if that is longer (Cheng, Cardwell, Yeganeh,
- * Jacobson: Delivery Rate Estimation, draft-cheng-iccrg). The greatest sample of the last rounds
- * is the estimate, as in BBR. A round lasts until a chunk sent at its beginning is acknowledged.
- * A sample taken while there was too little to send may raise the estimate but never lower it.
+ * were acknowledged while the chunk was under way. The time is the longer of two times: the time
+ * in which these bytes were sent, and the time in which they were acknowledged (Cheng, Cardwell,
+ * Yeganeh, Jacobson: Delivery Rate Estimation, draft-cheng-iccrg). The greatest sample of the
+ * last rounds is the estimate, as in BBR. A round lasts until a chunk sent at its beginning is
+ * acknowledged. A sample taken while there was too little to send may raise the estimate but
+ * never lower it.
  *
  * Bulk consists of the messages that can wait. The window limits how many bytes of bulk are under
  * way. At the start the window grows by half every round. The start ends when the delivery rate
@@ -20,19 +21,19 @@
  * for one round below the delivery rate times the least round trip. The queue then empties, and a
  * probe can measure the least round trip again (BBR's ProbeRTT).
  *
- * Urgent messages need no window, but large urgent messages are sent one after the other. If two of
- * them shared the link, the first would arrive as late as the second.
+ * Urgent messages need no window, but large urgent messages are sent one after the other. If two
+ * large urgent messages shared the link, the first message would arrive as late as the second.
  *
  * On an unsteady link the round trip varies even while nothing is under way. Probes cannot show a
  * queue that is shorter than this variation. The window of such a link is 1.25 times the product
  * of delivery rate and round trip. The window follows the rate upwards, and the queue stays below
- * a quarter of the product. A link counts as unsteady until FLOW_IDLE_SAMPLES probes have
- * measured it idle, and its window is then twice the product.
+ * a quarter of the product. Until FLOW_IDLE_SAMPLES probes have measured the idle link, the link
+ * counts as unsteady, and its window is twice the product.
  *
- * TCP, below this module, has its own congestion control and repairs losses. This window only keeps
- * TCP from filling long queues. Acknowledged chunks cannot show the link's queue, because TCP
- * itself may have held them back. Therefore small probes, which do not wait behind bulk, measure
- * the queue.
+ * TCP, below this module, has its own congestion control and repairs losses. The window of this
+ * module has a single purpose: TCP must not fill long queues. Acknowledged chunks cannot show the
+ * link's queue, because TCP itself may have held them back. Therefore small probes, which do not
+ * wait behind bulk, measure the queue.
  */
 #ifndef WIRE_FLOW_H
 #define WIRE_FLOW_H
@@ -61,8 +62,9 @@ int64_t flow_overdue_us(const struct flow_round_trip *r);
 /* The greatest or least value in a sliding window, stored as one value for each half of the
  * window. */
 struct flow_window {
-	int64_t now, before; /* values of this half and of the previous half; -1: none */
-	int64_t since;       /* when this half began, as a time or as a round */
+	int64_t now, before; /* values of the present half and of the previous half; -1: none */
+	/* Start of the present half, as a time or as the number of a round. */
+	int64_t since;
 };
 
 enum flow_kind {
@@ -102,45 +104,46 @@ struct flow {
 	unsigned idle_samples; /* number of samples in `idle`, counted up to 8 */
 	/* Sliding windows of the least round trip, and of the greatest rate in bytes per second. */
 	struct flow_window least_us, rate;
-	int64_t least_seen_us; /* when a round trip near the least round trip was last seen */
-	/* All samples of the rate so far were taken while there was too little to send. */
+	/* Time at which a round trip near the least round trip was last seen. */
+	int64_t least_seen_us;
+	/* True: every sample of the rate so far was taken while there was too little to send. */
 	bool limited;
 	size_t sampled_bytes;  /* largest number of bytes in one sample of the rate */
 	uint64_t delivered;    /* bytes acknowledged */
-	int64_t delivered_us;  /* when bytes were last acknowledged */
-	int64_t first_us;      /* when the most recently acknowledged chunk was sent */
-	/* If a chunk is sent while `delivered` is at most limited_until, there is too little to
-	 * send. The chunk's sample of the rate may then be too low. */
+	int64_t delivered_us;  /* time at which bytes were last acknowledged */
+	int64_t first_us;      /* time at which the most recently acknowledged chunk was sent */
+	/* While `delivered` is at most limited_until, there is too little to send. A chunk that
+	 * is sent in this time may give a sample of the rate that is too low. */
 	uint64_t limited_until;
 	size_t under_way;      /* bytes sent and not acknowledged */
 	/* The window in bytes, and its state: */
 	size_t window;
 	enum flow_phase phase;
-	bool had_bulk;         /* messages that can wait were to be sent in this round */
-	bool held_back;        /* the window held a chunk back in this round */
+	bool had_bulk;         /* in this round there was a message to send that can wait */
+	bool held_back;        /* in this round the window held a chunk back */
 	bool had_loss;         /* in this round a chunk was lost */
 	bool urgent_waits;     /* an urgent message waits until the link has room for it */
-	/* Limit that replaces the window while DRAINING and REFILLING; otherwise 0. */
+	/* Limit that replaces the window while DRAINING and REFILLING; 0 in the other phases. */
 	size_t ramp;
-	/* Number of rounds in a row without a queue in which the window held messages back. While
-	 * STARTING: number of rounds in a row in which the rate did not grow. */
+	/* While STARTING: number of rounds in a row in which the rate did not grow. Later: number
+	 * of rounds in a row in which there was no queue and the window held messages back. */
 	unsigned free_rounds;
-	uint64_t start_rate;   /* the rate when the rate last grew while STARTING */
-	/* While STARTING: number of rounds in a row without a queue in which the window held
-	 * messages back and did not grow. */
+	uint64_t start_rate;   /* the rate that last counted as grown while STARTING */
+	/* While STARTING: number of rounds in a row in which there was no queue, and the window
+	 * held messages back and did not grow. */
 	unsigned quiet_rounds;
-	/* The round ends when a chunk is acknowledged that was sent after `delivered` had reached
-	 * round_ends. */
+	/* A chunk that is sent after `delivered` has reached round_ends ends the round when it is
+	 * acknowledged. */
 	uint64_t round_ends;
 	int64_t rounds;
 	int64_t round_least_us; /* shortest round trip of a probe in this round; -1: none */
 };
-/* Initialises f with nothing measured. */
+/* Initialises f. Nothing is measured yet. */
 void flow_init(struct flow *f);
 /* Restarts the window for a session with another process. The measurements stay. */
 void flow_start(struct flow *f, const struct flow_limits *limits);
 
-/* The flow's counters at the time when a chunk was sent. flow_arrived compares them with the
+/* The counters of a flow, as they were when a chunk was sent. flow_arrived compares them with the
  * counters at the time of the acknowledgement. */
 struct flow_mark {
 	int64_t left_us, delivered_us, first_us;
@@ -155,8 +158,8 @@ bool flow_may_leave(struct flow *f, size_t bytes, bool urgent);
  * only a lower bound, so it shows nothing about much larger messages. */
 bool flow_fills(const struct flow *f, size_t bytes);
 /* Returns true if an urgent message of this size may be sent although older urgent messages are
- * under way. Returns false if the message must wait, because it fills the link for two round
- * trips and the bytes under way fill the link for one round trip. */
+ * under way. Returns false if the message must wait. It must wait if it fills the link for two
+ * round trips, and the bytes under way fill the link for one round trip. */
 bool flow_may_follow(struct flow *f, size_t bytes);
 /* Records that a chunk was sent, and fills its mark. */
 void flow_left(struct flow *f, struct flow_mark *mark, size_t bytes, int64_t now_us);
@@ -166,14 +169,14 @@ int64_t flow_arrived(struct flow *f, const struct flow_mark *mark, size_t bytes,
 	int64_t now_us);
 /* Subtracts lost or dropped bytes from the bytes under way. */
 void flow_gone(struct flow *f, size_t bytes);
-/* Adds bytes to the bytes under way again, because a chunk that was declared lost has arrived. */
+/* A chunk that was declared lost has arrived: adds its bytes to the bytes under way again. */
 void flow_back(struct flow *f, size_t bytes);
 /* Records that a chunk was lost or is overdue. */
 void flow_lost(struct flow *f);
 /* Records that no data waits to be sent. Samples of the rate may therefore be too low. */
 void flow_idle(struct flow *f);
-/* Returns true if the caller should send probes, because the window limits messages that can
- * wait. */
+/* Returns true if the window limits messages that can wait. The caller should then send
+ * probes. */
 bool flow_wants_probes(const struct flow *f);
 /* Records a probe's round trip. */
 void flow_sample(struct flow *f, int64_t took_us, int64_t now_us);

@@ -33,12 +33,12 @@ struct post_frame {
 	uint64_t ack; /* number of the first chunk that the frame's sender has not received */
 	unsigned n_ranges;
 	struct channel_range ranges[CHANNEL_RANGES];
-	struct channel_chunk chunk; /* in CHUNK and LOSSY frames */
+	struct channel_chunk chunk; /* set in CHUNK and LOSSY frames */
 };
 
 /* Parses a frame. -EBADMSG: the bytes are no valid frame. */
 int post_frame_parse(const uint8_t *bytes, size_t size, struct post_frame *out);
-/* Writes the head, and the ranges of an ACK. Returns the bytes written. */
+/* Writes the head, and the ranges of an ACK. Returns the number of bytes written. */
 size_t post_frame_put_head(uint8_t *out, const struct post_frame *f);
 
 #endif

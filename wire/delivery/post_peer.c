@@ -192,7 +192,7 @@ double post_account_spent(struct account *a, double per_s, int64_t now_us)
 	return a->spent;
 }
 
-/* Besides opening the peer's account, frees each account that no peer uses and whose `spent` has
+/* Opens the peer's account. Also frees each account that no peer uses and whose `spent` has
  * fallen to 0. Otherwise the accounts of keys that have left would remain forever. */
 void post_account_open(struct post *p, struct peer *peer, int64_t now_us)
 {

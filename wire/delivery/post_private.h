@@ -22,14 +22,14 @@ struct account {
 	/* Number of frames counted against the quota. The number falls with time, by the quota's
 	 * frames per second. */
 	double spent;
-	int64_t spent_us;      /* when `spent` was last updated */
+	int64_t spent_us;      /* time at which `spent` was last updated */
 };
 
 /* The pings that were sent last. Small pings may be sent ten times as often as large pings, so each
  * size has a ring of its own. In a common ring, small pings would displace a large ping within 1.6
  * s. On a long link the answer to the large ping would then count as unsolicited. */
 struct ping_ring {
-	int64_t left_us[POST_PINGS]; /* when each ping left; 0: it was answered */
+	int64_t left_us[POST_PINGS]; /* time at which each ping left; 0: the ping was answered */
 	unsigned n_sent;
 };
 
@@ -38,7 +38,7 @@ struct peer {
 	struct line *line;
 	uint32_t session;      /* number of the link's session with the peer; 0: none */
 	bool known;            /* there was a session with this peer before */
-	bool ephemeral;        /* the peer is removed after its POST_DOWN */
+	bool ephemeral;        /* the post removes the peer after the peer's POST_DOWN event */
 	bool ack_due;
 	bool deferred[POST_CLASSES];
 	/* frames and bytes that this process has received and not yet acknowledged */
@@ -53,15 +53,16 @@ struct peer {
 	struct account *account;
 	struct flow flow;
 	struct ping_ring small_pings, large_pings;
-	/* For each class, the later of two times: when an acknowledgement for the class last
-	 * arrived, and when a message was last queued while no other message of the class
-	 * waited. */
+	/* For each class, the later of two times: the time of the newest acknowledgement for the
+	 * class, and the time at which a message was last queued while no other message of the
+	 * class waited. */
 	int64_t moved_us[POST_CLASSES];
-	/* When the post itself last sent a ping, to measure the window's queue. */
+	/* Time at which the post last sent a ping of its own, to measure the link's queue. */
 	int64_t probed_us;
-	int64_t session_us;    /* when the session began */
-	/* For each class: when a message was first acknowledged on the present connections. A time
-	 * that is not after post_peer_renewed_us belongs to earlier connections. */
+	int64_t session_us;    /* time at which the session began */
+	/* For each class, the time at which a message was first acknowledged on the present
+	 * connections. If this time is not later than post_peer_renewed_us, it belongs to earlier
+	 * connections. */
 	int64_t carried_us[POST_CLASSES];
 	struct post *post;
 	struct channel *channels[POST_CLASSES];
@@ -69,7 +70,8 @@ struct peer {
 	struct peer *next_ack; /* the next peer with ack_due */
 	bool pump_due;          /* chunks for this peer wait for the next turn */
 	struct peer *next_pump; /* the next peer with pump_due */
-	struct timer deadline; /* when to check the deadlines of the peer's channels */
+	/* Timer for the next check of the deadlines of the peer's channels. */
+	struct timer deadline;
 	struct post_peer_info info;
 };
 
@@ -83,15 +85,15 @@ struct line {
 	/* The link's frames are not polled, because the threads already have enough frames to
 	 * open. */
 	bool reads_paused;
-	struct timer due; /* when to call link_tick for this link */
+	struct timer due; /* timer for the next link_tick of this link */
 	bool polls_read[LINK_TRUNKS], polls_write[LINK_TRUNKS];
 	uint32_t index;
 	/* number of connections that the post has added to the link (connections_more) */
 	unsigned added;
 };
 
-/* The trunks of a link (link.h). Activations use the quick trunk, except that activations that fill
- * the link use the bulk trunk. Sums and weights use the bulk trunk. */
+/* The trunks of a link (link.h). An activation uses the quick trunk unless it fills the link.
+ * Sums, weights, and activations that fill the link use the bulk trunk. */
 enum { POST_TRUNK_CONTROL, POST_TRUNK_QUICK, POST_TRUNK_BULK = LINK_TRUNK_BULK };
 
 #define POST_QUEUE 4
@@ -104,17 +106,17 @@ struct post {
 	struct line *lines[POST_LINKS_MOST];
 	uint32_t n_lines;
 	struct line *first_ready,
-		/* List of the ready lines. The line that has waited longest comes first. */
+		/* List of the ready lines, the line that has waited longest first. */
 		*last_ready;
-	/* Timers named `due` of the lines, and `deadline` of the peers. */
+	/* The timers `due` of all lines, and the timers `deadline` of all peers. */
 	struct timers line_timers, peer_timers;
-	/* keys_list_version of the admitted list when all lines last adopted it. */
+	/* The keys_list_version of the admitted list that all lines adopted last. */
 	uint64_t admitted_version;
-	struct peer **slots; /* (peers_most) the peers; NULL: the slot is free */
-	uint16_t *uses;      /* (peers_most) how often each slot was used */
+	struct peer **slots; /* peers_most slots for peers; NULL: the slot is unused */
+	uint16_t *uses;      /* number of times that each of the peers_most slots was used */
 	struct peer *acks;   /* list of the peers with ack_due */
 	bool acks_wait;      /* the trunks of all peers with ack_due had no room at the last try */
-	/* List of the peers with pump_due, the longest waiting first. */
+	/* List of the peers with pump_due, the peer that has waited longest first. */
 	struct peer *first_pump, *last_pump;
 	/* Bytes of chunks that the post may still send in this turn of the loop. */
 	size_t turn_bytes;
@@ -122,11 +124,13 @@ struct post {
 	struct peer *giving; /* the peer whose complete messages are being delivered */
 	struct post_message queue[POST_QUEUE]; /* events that post_receive gives before frames */
 	unsigned n_queue;
-	struct post_message lent; /* the last delivered message, unless it was kept */
+	/* The message that was delivered last, unless the caller keeps it. */
+	struct post_message lent;
 	post_peer_id leaving; /* the peer to remove at the next post_receive */
 	struct channel_memory memory;
-	struct post_transfer *transfers; /* (POST_TRANSFERS) finished transfers, in a ring */
-	/* Numbers of transfers that the caller has taken, and that the post has recorded. */
+	struct post_transfer *transfers; /* ring of POST_TRANSFERS finished transfers */
+	/* Number of transfers that the caller has taken, and number of transfers that the post
+	 * has recorded. */
 	uint64_t transfers_taken, transfers_in;
 	unsigned connections_added; /* number of connections that count against connections_more */
 	struct post_counters counters;
@@ -158,8 +162,8 @@ void post_peer_start(struct peer *peer, size_t chunk_most, unsigned connections)
 void post_peer_resume(struct peer *peer);
 void post_peer_pause(struct peer *peer);
 uint64_t post_peer_drop(struct peer *peer);
-/* Returns when the present session began, or when a connection to the peer was last dialed if
- * that was later.
+/* Returns the later of two times: the time at which the present session began, and the time at
+ * which a connection to the peer was last dialed.
  */
 int64_t post_peer_renewed_us(const struct peer *peer);
 /* Returns true if every message to the peer was acknowledged. */
@@ -170,15 +174,15 @@ bool post_peer_empty(const struct peer *peer);
  * open, returns the control trunk. Activations never wait for a trunk that still connects. */
 unsigned post_trunk_of(const struct peer *peer, enum post_class class, size_t bytes);
 /* Limit of the bytes of chunks that the post sends in one turn. The post may exceed this limit by
- * one chunk. A turn is a call of post_tick or post_receive, and the calls of post_send that
- * follow. Sealing one MiB takes about a millisecond. */
+ * one chunk. A turn consists of a call of post_tick or post_receive and the calls of post_send
+ * that follow. Sealing one MiB takes about a millisecond. */
 #define POST_TURN_BYTES ((size_t)1 << 20)
 /* Sends the peer as many chunks as this turn allows. If more chunks are ready, puts the peer on the
  * list for the next turn. */
 void post_pump(struct post *p, struct peer *peer, int64_t now_us);
 /* Sends the chunks of the peers that wait for a turn, until this turn's bytes are used up. */
 void post_pump_waiting(struct post *p, int64_t now_us);
-/* Removes the peer from the peers that wait for the next turn. */
+/* Removes the peer from the list of peers that wait for the next turn. */
 void post_pump_none(struct post *p, const struct peer *peer);
 /* Sets the peer's timer to the earliest deadline of its channels, unless the timer is already
  * earlier. */

@@ -13,7 +13,7 @@
 
 /* The quota of a key is counted in frames. */
 #define CHARGE_BYTES 4096.0 /* bytes of a message that count as much as one frame */
-/* number of frames as which a session counts, because of its handshake */
+/* A session counts as this number of frames, because its handshake is expensive. */
 #define CHARGE_SESSION 50.0
 #define CHARGE_BURST_S 10.0 /* seconds of the quota that a key may use up at once */
 
@@ -46,7 +46,8 @@ static void queue_message(struct post *p, const struct post_message *m)
 }
 
 /* Returns the peer of a new session. For a key that several processes share, each process is a
- * peer. Any other key has one peer, because its processes run one after the other. */
+ * peer. Any other key has a single peer, because the processes with this key run one after
+ * another. */
 static struct peer *peer_for(struct post *p, struct line *line, const struct link_event *e)
 {
 	if (line->peer != NULL)
@@ -127,8 +128,8 @@ static struct peer *peer_of_session(struct post *p, struct line *line, const str
 {
 	struct peer *peer =
 		line->peer != NULL ? line->peer : post_peer_find(p, (post_peer_id)e->tag);
-	/* A session's first frame may have been received before the session got its tag. The peer
-	 * is then found by the session's number. */
+	/* A session's first frame may have been received before the session got its tag. In this
+	 * case the session's number finds the peer. */
 	for (uint32_t i = 0; peer == NULL && i < p->options.peers_most; i++) {
 		struct peer *other = p->slots[i];
 		if (other != NULL && other->line == line && other->session == e->session)

@@ -90,8 +90,8 @@ void post_note_deadline(struct post *p, struct peer *peer, int64_t now_us)
 		if (at < first)
 			first = at < now_us + LOOK_US ? now_us + LOOK_US : at;
 	}
-	/* Moves the timer only to an earlier time. If the deadline is now later, the timer
-	 * expires too early, and post_tick then sets the timer again. */
+	/* This moves the timer only to an earlier time, never to a later time. If the deadline is
+	 * later now, the timer expires too early, and post_tick sets it again. */
 	if (peer->deadline.place == 0 || first < peer->deadline.at_us)
 		timers_set(&p->peer_timers, &peer->deadline, first);
 }
@@ -141,8 +141,8 @@ static bool pump_class(struct post *p, struct peer *peer, enum post_class class,
 		in_turn = p->turn_bytes > 0 || class == POST_CLASS_CONTROL;
 		if (!in_turn)
 			break;
-		/* The clock is read here for the measurement of round trips, because now_us is
-		 * some time old. */
+		/* The clock is read again here, because round trips are measured from this time
+		 * and now_us is some time old. */
 		const int64_t left_us = clock_monotonic_us();
 		const int rc = send_chunk(p, peer, &f, trunk, now_us);
 		full[trunk] = rc < 0;
@@ -160,8 +160,8 @@ static bool pump_class(struct post *p, struct peer *peer, enum post_class class,
 	return in_turn;
 }
 
-/* Sends the chunks of the most urgent class first. If the trunk of a class's next chunk is full,
- * less urgent classes do not use this trunk either. */
+/* Sends the chunks of the most urgent class first. If a class finds the trunk of its next chunk
+ * full, less urgent classes do not use this trunk either. */
 void post_pump(struct post *p, struct peer *peer, int64_t now_us)
 {
 	bool full[LINK_TRUNKS] = {false}, in_turn = true;
@@ -222,10 +222,10 @@ static int send_lossy(struct post *p, struct peer *peer, const struct post_part 
 	return send_content(p, peer, trunk_of_lossy(peer), content, filled, now_us);
 }
 
-/* Opens more connections if a burst of activations exceeds one flight of each present connection.
- * After a pause, TCP sends ten segments of each connection at once and the rest a round trip
- * later. The new connections serve the next burst. No connection is opened while the rate is
- * unknown. */
+/* Opens more connections if a burst of activations is longer than the present connections can
+ * send with one flight each. After a pause, TCP sends ten segments of each connection at once and
+ * the rest a round trip later. The new connections serve the next burst. No connection is opened
+ * while the rate is unknown. */
 static void widen_for_bursts(struct post *p, struct peer *peer, size_t bytes)
 {
 	struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];

@@ -8,12 +8,12 @@
 struct timer {
 	void *owner;
 	int64_t at_us;
-	size_t place; /* 1 + the timer's index in the heap; 0: not set */
+	size_t place; /* 1 + the timer's index in the heap; 0: the timer is not set */
 };
 
 struct timers {
-	/* (n) timers; the parent of the timer with a `place` p has the place p / 2, and is not
-	 * later. */
+	/* The n timers. The parent of the timer with `place` p has the place p / 2, and its time
+	 * is not later. */
 	struct timer **heap;
 	size_t n, room;
 };

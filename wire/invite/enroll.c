@@ -30,7 +30,8 @@ struct exchange {
 	struct post *post;
 	post_peer_id peers[TOKEN_ADDRESSES]; /* the controller at each of the token's addresses */
 	post_peer_id asked;                  /* the peer to which the request was sent; 0: none */
-	/* When the controller first reported the invitation unknown; 0: never. */
+	/* Time at which the controller first reported the invitation as unknown; 0: it has not
+	 * done so. */
 	int64_t unknown_us;
 	/* For each address, the last logged reason why the controller cannot be reached there. */
 	char troubles[TOKEN_ADDRESSES][sizeof(((struct error *)0)->text)];
@@ -197,7 +198,7 @@ static int take_turn(struct exchange *e, struct enrolled *out, struct error *err
 		return error_set(err, -EINTR, "ended by a signal before the controller answered");
 	const int64_t now_us = clock_monotonic_us();
 	post_tick(e->post, now_us);
-	/* An event may begin the next phase, whose new post is then in e->post. */
+	/* An event may begin the next phase, which sets e->post to a new post. */
 	const struct post *post = e->post;
 	while (rc == 0 && !e->is_done && e->post == post && post_receive(e->post, now_us, &p) == 0)
 		rc = take_event(e, &p, now_us, out, err);

@@ -30,7 +30,8 @@ struct enroll_options {
 };
 
 struct enrolled {
-	char address[LINK_ADDRESS_SIZE]; /* the token's address at which the controller answered */
+	/* The address from the token at which the controller answered. */
+	char address[LINK_ADDRESS_SIZE];
 	/* Name under which the controller admitted the key; "": the key was admitted earlier. */
 	char name[KEYS_NAME_SIZE];
 };

@@ -1,6 +1,6 @@
-/* invitations.c - invitations in the admitted list: their text, their end, and the admission of a
- * key (invitations.h). A single write of the list both counts the use and admits the key. A crash
- * therefore neither loses a use nor admits a key without counting one. */
+/* invitations.c - invitations in the admitted list: their text, the reasons why they end, and the
+ * admission of a key (invitations.h). A single write of the list both counts the use and admits
+ * the key. A crash therefore neither loses a use nor admits a key without counting a use. */
 #include "wire/invite/invitations.h"
 
 #include <errno.h>
@@ -107,8 +107,8 @@ int invitations_revoke(struct keys_list *list, const char *name, struct error *e
 	return admitted_end(list, &edit, rc, err);
 }
 
-/* Copies the wanted name, and replaces each character that a name cannot have by '-'. otherwise:
- * the name to use if nothing useful remains. */
+/* Copies the wanted name, and replaces each character that a name cannot have by '-'. The
+ * argument `otherwise` is the name to use if nothing useful remains. */
 static void make_valid(const char *wish, const char *otherwise, char out[KEYS_NAME_SIZE])
 {
 	snprintf(out, KEYS_NAME_SIZE, "%s", wish);

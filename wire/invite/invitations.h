@@ -26,8 +26,8 @@
 
 /* Parses the terms from the text after an entry's name. -EINVAL: the text has no valid terms. */
 int invitations_parse_terms(const char *text, struct keys_terms *out, struct error *err);
-/* Writes the terms as they follow an entry's name, with a space before them; "" if the entry is no
- * invitation. */
+/* Writes the terms of an entry as the list's file has them after the entry's name, with a space
+ * before them. Writes "" if the entry is no invitation. */
 void invitations_print_terms(const struct keys_entry *entry, char out[INVITATION_TERMS_SIZE]);
 
 /* Adds an invitation to the list, and removes invitations that ended more than INVITATION_KEPT_S
@@ -37,8 +37,8 @@ int invitations_add(struct keys_list *list, const struct keys_public *invitation
 /* Revokes the invitation of that name. Keys that it has admitted stay admitted. -ENOENT: there is
  * no such invitation. */
 int invitations_revoke(struct keys_list *list, const char *name, struct error *err);
-/* Returns why the invitation admits no more keys: "revoked", "expired" or "used up". NULL: the
- * invitation still admits keys.
+/* Returns the reason why the invitation admits no more keys: "revoked", "expired" or "used up".
+ * NULL: the invitation can admit further keys.
  */
 const char *invitations_end(const struct keys_terms *terms, int64_t now_s);
 
@@ -60,9 +60,9 @@ struct invitation_answer {
 };
 
 /* Admits a key by an invitation and counts the use, in one durable change of the list. If the key
- * already has the role, no use is counted, because the key's owner may have missed an earlier
- * answer. -EPERM: refused, for the reason in err; other errors: the list cannot be read or
- * written. */
+ * is already admitted with the role, no use is counted, because the key's owner may ask again
+ * after a lost answer. -EPERM: refused, for the reason in err; other errors: the list cannot be
+ * read or written. */
 int invitations_admit(struct keys_list *list, const struct invitation_request *request,
 		      int64_t now_s, struct invitation_answer *out, struct error *err);
 

@@ -1,7 +1,7 @@
 /* snapshot.h - reads one snapshot of a run from a controller, with a token.
  *
- * To the controller, this program is a console that only watches. The controller therefore needs no
- * additional message. */
+ * The controller treats this program like a console that watches and gives no commands. The
+ * controller therefore needs no additional message. */
 #ifndef WIRE_SNAPSHOT_H
 #define WIRE_SNAPSHOT_H
 

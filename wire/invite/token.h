@@ -19,7 +19,7 @@
 struct token {
 	enum keys_role role; /* role that the invitation grants */
 	struct keys_public controller;
-	/* (n_addresses) addresses of the controller. */
+	/* The n_addresses addresses of the controller. */
 	char addresses[TOKEN_ADDRESSES][LINK_ADDRESS_SIZE];
 	unsigned n_addresses;
 };
@@ -34,7 +34,7 @@ int token_print(const struct token *token, const struct keys_identity *invitatio
  * -EINVAL: the text is no token; the other errors are those of keys_generate. */
 int token_parse(const char *text, struct token *out, struct keys_identity **invitation,
 		struct error *err);
-/* Returns where the value of an option begins, behind a byte order mark and spaces. */
+/* Returns a pointer to the start of an option's value, behind a byte order mark and spaces. */
 char *token_begin(char *value);
 /* Reads the value of an option that takes a token. The value is the token itself, @FILE for the
  * first word of a file, or - for the first word of standard input. A token in the value is

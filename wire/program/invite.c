@@ -139,8 +139,8 @@ static const struct options_table table_of_invite = {
 	.end = "\nThe controller's options --key and --admitted have the same values by default.\n",
 };
 
-/* Gives the path of a file: the argument of the option, or else the file `name` in the user's
- * folder, which is created. */
+/* Gives the path of a file: the argument of the option or, without the option, the file `name` in
+ * the user's folder. Creates the user's folder. */
 static int choose_file(char path[PATH_MAX], const char *option, const char *given, const char *name,
 		       struct error *err)
 {

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define RESERVE_LEAST 64
-/* The reserve is the limit of open files divided by this, but at least RESERVE_LEAST. */
+/* The reserve is the limit of open files divided by RESERVE_SHARE, but at least RESERVE_LEAST. */
 #define RESERVE_SHARE 8
 
 static uint64_t limit_of_files(void)

@@ -21,7 +21,7 @@ void aes_gcm_free(struct aes_gcm *g); /* NULL is allowed */
 
 /* Key, nonce and header of a frame. The header is authenticated but not encrypted. */
 struct aes_gcm_terms {
-	const uint8_t *key, *nonce; /* (AES_GCM_KEY) and (AES_GCM_NONCE) */
+	const uint8_t *key, *nonce; /* AES_GCM_KEY bytes, and AES_GCM_NONCE bytes */
 	const void *header;
 	size_t header_size;
 };
@@ -31,12 +31,12 @@ struct aes_gcm_piece {
 	size_t size;
 };
 
-/* Joins the pieces, encrypts them to out, and writes the tag after them. A piece may already lie at
- * the offset in out where its ciphertext goes. -ENOMEM: nothing was written. */
+/* Joins the pieces, encrypts them to out, and writes the tag after them. A piece may already lie
+ * in `out`, at the offset at which its ciphertext is written. -ENOMEM: nothing was written. */
 int aes_gcm_close(struct aes_gcm *g, const struct aes_gcm_terms *terms,
 	const struct aes_gcm_piece *pieces, size_t n, uint8_t *out);
-/* Decrypts size bytes in place. The tag follows them. -EBADMSG: the bytes are forged, and are now
- * garbage. -ENOMEM: the bytes are unchanged. */
+/* Decrypts `size` bytes in place. The tag follows these bytes. -EBADMSG: the bytes are forged,
+ * and are now garbage. -ENOMEM: the bytes are unchanged. */
 int aes_gcm_open(struct aes_gcm *g, const struct aes_gcm_terms *terms, uint8_t *data, size_t size);
 
 #endif

@@ -1,4 +1,5 @@
-/* dial_search.c - keeps a dialing link pointed at an address that can be reached.
+/* dial_search.c - finds the address that a dialing link dials, and replaces it if it cannot be
+ * reached.
  *
  * A search (search.h) finds an address that accepts connections. A search runs before the first
  * connection to a name. A search also runs when nothing was received for a while, because a
@@ -12,10 +13,10 @@
 #include "base/clock.h"
 #include "wire/sessions/session.h"
 
-/* Time from dialing until a search begins if there is no session by then. */
+/* If there is no session this long after dialing, a search begins. */
 #define FIRST_US INT64_C(800000)
-/* Time without a received frame after which a search begins. A healthy peer sends at least every
- * 1.25 s. */
+/* If no frame arrives for this long, a search begins. A healthy peer sends at least every 1.25
+ * s. */
 #define SILENT_US INT64_C(3000000)
 /* first pause between two searches; the pause doubles each time */
 #define PAUSE_US INT64_C(2000000)
@@ -85,7 +86,7 @@ static void pause_search(struct dial *d, int64_t now_us)
 	d->search_us = now_us + d->search_pause_us;
 }
 
-/* Begins a search. If the present address has brought no session, the search tries it last. */
+/* Begins a search. If the link has no session, the search tries the present address last. */
 static void begin_search(struct link *link, int64_t now_us)
 {
 	struct dial *d = &link->dial;

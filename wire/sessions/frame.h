@@ -48,14 +48,14 @@ enum frame_type {
 /* A parsed frame. Its pointers point into the parsed bytes. */
 struct frame {
 	enum frame_type type;
-	uint32_t session; /* in INIT, RESPONSE and DATA: number of the session */
-	uint64_t counter; /* in DATA: number of the frame */
-	/* In HELLO and COOKIE_ANSWER: FRAME_NONCE bytes; in REFUSE: the echo. */
+	uint32_t session; /* INIT, RESPONSE, DATA: number of the session */
+	uint64_t counter; /* DATA: number of the frame */
+	/* HELLO, COOKIE_ANSWER: the nonce, FRAME_NONCE bytes; REFUSE: the echo. */
 	const uint8_t *nonce;
-	const uint8_t *cookie;    /* in COOKIE_ANSWER and INIT */
+	const uint8_t *cookie;    /* COOKIE_ANSWER, INIT: the cookie */
 	const uint8_t *body;      /* INIT, RESPONSE: the Noise message; DATA: the ciphertext */
 	size_t body_size;         /* DATA: size of the ciphertext, without the tag */
-	enum link_reason reason;  /* in REFUSE: why the frame was refused */
+	enum link_reason reason;  /* REFUSE: why the frame was refused */
 };
 
 /* Parses a frame. Returns 0, or the reason to refuse the frame: LINK_MALFORMED or

@@ -44,9 +44,9 @@ void handshake_refuse(struct link *link, enum link_reason reason, const uint8_t 
 }
 
 /* Makes a cookie: an issue number, and a keyed hash of this number and the connection. No two
- * cookies have the same number. The number is the present time in microseconds, or the previous
- * cookie's number plus 1 if that is greater. The listener can recognise its cookie without
- * storing it. */
+ * cookies have the same number. The number is the greater of two numbers: the present time in
+ * microseconds, and the previous cookie's number plus 1. The listener can recognise its cookie
+ * without storing it. */
 static void cookie_seal(const struct link *link, uint64_t issue, const struct socket_route *route,
 	uint8_t out[FRAME_COOKIE])
 {
@@ -89,8 +89,8 @@ static bool is_shared(const struct link *link, enum keys_role role)
 }
 
 /* Records that the cookie with this issue number was used. Returns false if the cookie was used
- * before. Also returns false if the cookie is older than all recorded cookies, because its record
- * may have been replaced. */
+ * before. Also returns false if the cookie is older than all recorded cookies, because a record
+ * of the cookie may have been replaced. */
 static bool take_issue(struct admitted_key *record, uint64_t issue, bool shared)
 {
 	const unsigned n = shared ? ADMITTED_ISSUES : 1;
@@ -108,7 +108,7 @@ static bool take_issue(struct admitted_key *record, uint64_t issue, bool shared)
 }
 
 /* Checks an INIT: identifies the sender's key, and reads its offer. Returns LINK_REASON_NONE, or
- * why the INIT is refused. */
+ * the reason why the INIT is refused. */
 static enum link_reason examine_init(struct link *link, const struct frame *f, struct noise *noise,
 	const struct keys_entry **entry, struct frame_offer *offer)
 {
@@ -143,9 +143,9 @@ static enum link_reason examine_init(struct link *link, const struct frame *f, s
 
 /* Returns the number by which this process identifies itself to the dialer's process. The number
  * must stay the same as long as both processes live. Therefore the number is taken from an
- * existing session or, if there is none, from the caller's callback `known`. If neither has a
- * number, the number is new. PENDING sessions count too, because the dialer may have received
- * their RESPONSE. */
+ * existing session. If there is no session, the caller's callback `known` gives the number. If
+ * the callback has no number either, the number is new. PENDING sessions count too, because the
+ * dialer may have received their RESPONSE. */
 static uint64_t instance_for(struct link *link, const struct keys_public *key, uint64_t instance)
 {
 	uint64_t own = 0;
@@ -161,9 +161,9 @@ static uint64_t instance_for(struct link *link, const struct keys_public *key, u
 	return own;
 }
 
-/* Makes room for a new PENDING session of the key. For a key that is not shared, frees its old
- * PENDING session. For a shared key, frees the PENDING session of the same process. If at least
- * PENDING_SHARED sessions of the key remain, also frees the oldest of them. */
+/* Makes room for a new PENDING session of the key. If the key is not shared, frees the key's old
+ * PENDING session. If the key is shared, frees the PENDING session of the same process. If at
+ * least PENDING_SHARED PENDING sessions of the key remain, also frees the oldest of them. */
 static void end_pending(struct link *link, const struct keys_public *key, uint64_t instance,
 			bool shared)
 {
@@ -206,16 +206,16 @@ static uint32_t own_silence_ms(const struct link *link)
 	return ms < 1 ? 1 : ms > INT32_MAX ? INT32_MAX : (uint32_t)ms;
 }
 
-/* Returns the time after which a keep-alive frame is due if nothing else was sent. This time is a
- * quarter of the silence that the other end accepts, but at least KEEP_ALIVE_LEAST_US. */
+/* Returns the time without a sent frame after which a keep-alive frame is due. It is a quarter of
+ * the silence that the other end accepts, but at least KEEP_ALIVE_LEAST_US. */
 static int64_t keep_alive_of(const struct frame_offer *offer)
 {
 	int64_t us = (int64_t)offer->silence_ms * 1000 / 4;
 	return us < KEEP_ALIVE_LEAST_US ? KEEP_ALIVE_LEAST_US : us;
 }
 
-/* Answers an INIT: makes a PENDING session and sends its RESPONSE. Returns LINK_REASON_NONE, or why
- * the INIT is refused. */
+/* Answers an INIT: makes a PENDING session and sends its RESPONSE. Returns LINK_REASON_NONE, or
+ * the reason why the INIT is refused. */
 static enum link_reason answer_init(struct link *link, const struct frame *f, struct noise *noise,
 	const struct keys_entry *entry, const struct frame_offer *offer,
 	const struct socket_route *route, int64_t now_us)
@@ -363,8 +363,8 @@ void handshake_want(struct link *link, int64_t now_us)
 		d->deadline_us = d->began_us + RETRY_LEAST_US;
 }
 
-/* Answers a COOKIE with an INIT, which returns the cookie and contains the dialer's key, encrypted.
- * The INIT is the first frame for which either end computes on an elliptic curve. */
+/* Answers a COOKIE with an INIT, which returns the cookie and contains the dialer's key,
+ * encrypted. Before the INIT, neither end computes on an elliptic curve. */
 void handshake_on_cookie(struct link *link, const struct frame *f, int64_t now_us)
 {
 	struct dial *d = &link->dial;

@@ -434,8 +434,8 @@ static void on_opened(struct link *link, struct session *s, uint64_t counter, ui
 	size_t size, const struct socket_route *route, int64_t now_us)
 {
 	if (counter >= s->window->next)
-		/* Frames to the peer use the connection on which its newest authentic frame
-		 * arrived. */
+		/* Frames to the peer use the connection on which the peer's newest authentic
+		 * frame arrived. */
 		s->route = *route;
 	seal_window_mark(s->window, counter);
 	s->last_received_us = now_us;
@@ -590,8 +590,8 @@ static void keep_alive(struct link *link, struct session *s, int64_t now_us)
 	s->last_sent_us = now_us;
 }
 
-/* Returns true if no frame waits to be received. Only then may a session be ended as silent. After
- * a pause of this process, unread frames of the session may still be waiting. */
+/* Returns true if no frame waits to be received. While frames wait, no session may be ended as
+ * silent, because after a pause of this process the frames of the session may be unread. */
 static bool is_drained(const struct link *link)
 {
 	struct pollfd p[LINK_TRUNKS];
@@ -653,7 +653,7 @@ void link_tick(struct link *link, int64_t now_us)
 	}
 	if (!link->listens && now_us >= link->next_repair_us) {
 		/* The time is rounded, so that it is the same for all dialing links of a process.
-		 * The process then wakes only once for all its links. */
+		 * The process therefore wakes once for all its links. */
 		link->next_repair_us = now_us - now_us % REPAIR_US + REPAIR_US;
 		for (unsigned i = 0; i < LINK_TRUNKS; i++) {
 			if (link_has_trunk(link, i))

@@ -44,7 +44,8 @@
 #define LINK_CONNECTIONS_MOST 32
 #define LINK_ADDRESS_SIZE 160
 
-/* Why a frame was refused, or a session ended. Frames contain these numbers: never change them. */
+/* Reasons why a frame was refused or a session ended. Frames contain these numbers: never change
+ * them. */
 enum link_reason {
 	LINK_REASON_NONE = 0,
 	LINK_MALFORMED,     /* the bytes are no frame of this protocol, or the size is impossible */
@@ -69,16 +70,17 @@ struct link_counters {
 	uint64_t sent_bytes, received_bytes;
 	uint64_t refused[LINK_REASON_COUNT];
 	uint64_t handshakes;  /* number of completed handshakes */
-	uint64_t blocked;     /* number of sends that found nanomsg's buffer full */
+	uint64_t blocked;     /* number of attempts to send that found nanomsg's buffer full */
 	/* Number of connections that have ended. An oversized frame ends its connection too. */
 	uint64_t broken;
-	uint32_t sessions, connections; /* number of sessions, and of connections, at present */
+	/* Present number of sessions, and present number of connections. */
+	uint32_t sessions, connections;
 };
 
-/* For tests only: decides for each frame to be sent how often to send it, and may change its
- * bytes. 0: lose the frame; 1: send the frame; 2: send the frame twice; -1: hold the frame until
- * another frame was sent; LINK_NO_ROOM: refuse the frame, like a trunk on which a large frame is
- * still being sent. */
+/* For tests only: decides how often each frame is sent, and may change the frame's bytes. 0: lose
+ * the frame; 1: send the frame; 2: send the frame twice; -1: hold the frame until another frame
+ * was sent; LINK_NO_ROOM: refuse the frame, like a trunk on which a large frame is still being
+ * sent. */
 enum { LINK_NO_ROOM = -2 };
 struct link_hook {
 	int (*fate)(void *context, uint8_t *frame, size_t size);
@@ -109,11 +111,11 @@ struct link_options {
 	struct sealers *sealers;
 	const struct link_hook *hook;
 	/* Returns the number by which this process identified itself to the process `instance` of
-	 * that key; 0: it never did. If the number is not 0, the exchange of messages with that
-	 * process continues where it stopped. May be NULL. */
+	 * that key; 0: there is no such number. If there is a number, the exchange of messages
+	 * with that process continues where it stopped. May be NULL. */
 	uint64_t (*known)(void *context, const struct keys_public *key, uint64_t instance);
 	void *known_context;
-	struct link_counters *counters; /* borrowed; several links may share one */
+	struct link_counters *counters; /* borrowed; several links may share the same counters */
 };
 
 /* Opens a listening link: gives *out (link_close). post_listen explains `address`, `bound` and the
@@ -134,27 +136,28 @@ void link_count_connections(const struct link *link, struct link_counters *into)
 int link_open_trunk(struct link *link, unsigned trunk);
 /* Returns true if the trunk is open. */
 bool link_has_trunk(const struct link *link, unsigned trunk);
-/* Returns true if the trunk is open and has had a connection since it was last dialed. */
+/* Returns true if the trunk is open, and a connection was established after the trunk was last
+ * dialed. */
 bool link_trunk_connected(const struct link *link, unsigned trunk);
 /* Returns the number of connections of an open trunk of a dialing link. */
 unsigned link_connections(const struct link *link, unsigned trunk);
-/* Returns when a dialing link last opened or redialed a connection of any trunk; 0: never since
- * link_dial. */
+/* Returns the time at which a dialing link last opened or redialed a connection of any trunk; 0:
+ * it has not done so after link_dial. */
 int64_t link_renewed_us(const struct link *link);
-/* Opens connections until the trunk has `connections` of them. */
+/* Opens connections until their number in the trunk is `connections`. */
 void link_widen(struct link *link, unsigned trunk, unsigned connections);
-/* Returns why a dialing link cannot reach its peer. The text has the peer's name, and the cause
- * for each address. "": an address was reached, or the cause is not known yet. */
+/* Returns the reason why a dialing link cannot reach its peer. The text has the peer's name, and
+ * the cause for each address. "": an address was reached, or the cause is not known yet. */
 const char *link_trouble(const struct link *link);
 /* Returns the numeric address that a dialing link dials; "": the name is still being resolved. */
 const char *link_address(const struct link *link);
 /* Closes and reopens the connections of a trunk on which nothing arrives. */
 void link_redial(struct link *link, unsigned trunk);
 
-/* Returns a descriptor to poll for POLLIN. When it is readable, call link_receive. */
+/* Returns a descriptor to poll for POLLIN. When the descriptor is readable, call link_receive. */
 int link_read_fd(const struct link *link, unsigned trunk);
-/* Returns a descriptor to poll for POLLIN while link_blocked holds. When it is readable, call
- * link_tick. -1: the link listens. */
+/* Returns a descriptor to poll for POLLIN while link_blocked holds. When the descriptor is
+ * readable, call link_tick. -1: the link listens. */
 int link_write_fd(const struct link *link, unsigned trunk);
 /* Returns true if the last send found the trunk's buffer full, or found no connection. */
 bool link_blocked(const struct link *link, unsigned trunk);
@@ -180,7 +183,8 @@ struct link_event {
 	uint8_t *data;
 	size_t size;
 	void *owner;
-	/* LINK_DOWN: why the session ended; LINK_REFUSAL: why the listener refused. */
+	/* LINK_DOWN: the reason why the session ended. LINK_REFUSAL: the reason why the listener
+	 * refused. */
 	enum link_reason reason;
 	/* The fields below are set for LINK_UP. */
 	struct keys_public key;
@@ -201,8 +205,8 @@ void link_set_tag(struct link *link, uint32_t session, uint64_t tag);
  * link_send, which always frees the bytes. NULL: out of memory. */
 uint8_t *link_buffer(size_t size);
 void link_buffer_free(uint8_t *content);
-/* Encrypts the content and sends it by an open trunk. Returns 0, or -EAGAIN: the trunk is full, and
- * the frame was dropped; -ENOTCONN: there is no such session, or its keys are used up. On a
+/* Encrypts the content and sends it on an open trunk. Returns 0, or -EAGAIN: the trunk is full,
+ * and the frame was dropped; -ENOTCONN: there is no such session, or its keys are used up. On a
  * listener, nanomsg may drop a frame although 0 was returned. */
 int link_send(struct link *link, uint32_t session, unsigned trunk, uint8_t *content, size_t size,
 	int64_t now_us);
@@ -233,7 +237,7 @@ int link_send_from(struct link *link, uint32_t session, unsigned trunk, uint8_t 
 void link_fill(uint8_t *content, size_t size, const struct link_source *source);
 /* Sends the frames that threads have sealed, until the trunks are full. */
 void link_transmit_sealed(struct link *link);
-/* Returns true if threads seal or open frames of the link, or have done this for frames that are
+/* Returns true if threads work on frames of the link, or have sealed or opened frames that are
  * not yet sent or accepted. */
 bool link_in_transit(const struct link *link);
 /* Returns true if link_receive has a frame that a thread has opened. */
@@ -241,8 +245,8 @@ bool link_has_opened(const struct link *link);
 /* Returns true if so many bytes are being opened that link_receive takes no more frames. */
 bool link_full(const struct link *link);
 
-/* Lets this session end only after silence_us without a frame, if that is longer than the link's
- * own silence_us. */
+/* Raises the limit of this session's silence: the session ends after silence_us without a frame.
+ * Has no effect if the link's own silence_us is longer. */
 void link_set_silence_limit(struct link *link, uint32_t session, int64_t silence_us);
 #define LINK_OVERHEAD    32 /* bytes of a frame beyond its content */
 /* Bytes before the content; link_release takes the address of the first of them. */
@@ -256,13 +260,13 @@ void link_drop(struct link *link, uint32_t session);
  * sends keep-alive frames, repairs connections. */
 void link_tick(struct link *link, int64_t now_us);
 /* Returns the time at which to call link_tick even if no descriptor is ready. 0: an event is
- * waiting that no descriptor shows, so call link_receive. The time can become earlier only by a
- * call with this link, or by a change of the list of admitted keys. */
+ * waiting that no descriptor shows, so call link_receive. Two things can make this time earlier:
+ * a call with this link, and a change of the list of admitted keys. */
 int64_t link_deadline_us(const struct link *link);
 
 /* Makes malloc keep freed memory in the process. By default glibc returns each large buffer to
  * the kernel when it is freed. New buffers then cause page faults, which cost two thirds of the
- * throughput. Programs that send tensors call this function once, at their start. */
+ * throughput. Programs that send tensors call this function at their start. */
 void link_tune_malloc(void);
 /* Raises the limit of open files towards `wanted`, as far as the system allows. Returns the new
  * limit. A listener takes 3 files, and one for each connection. A dialed peer takes 4 files. Each

@@ -7,8 +7,8 @@
 
 /* Returns 0 if another frame for the trunk may be given to the threads; otherwise -EBUSY or
  * -EAGAIN (link_send_from). While a trunk to another machine is full, its frames are not sealed,
- * because sealed frames delay urgent frames that come later. Frames of a listener, and frames to
- * this machine, are sealed even if the trunk is full. */
+ * because sealed frames delay urgent frames that come later. Frames that a listener sends, and
+ * frames to a peer on this machine, are sealed even if the trunk is full. */
 static int check_trunk(struct link *link, unsigned trunk)
 {
 	const bool near = link->listens || socket_is_near(link->address);
@@ -23,7 +23,7 @@ static void release_source(const struct link_source *source)
 		source->release(source->context);
 }
 
-/* Hands a frame to the threads. A small frame comes here only if earlier frames of the trunk are
+/* Hands a frame to the threads. If a small frame is handed over, earlier frames of the trunk are
  * in transit. The caller's thread seals the small frame at once, and the frame is sent after the
  * earlier frames. */
 static int hand_over(struct link *link, uint32_t session, unsigned trunk, uint8_t *content,

@@ -6,8 +6,8 @@
  * functions are pure: the caller passes the random bytes.
  *
  * Source: Perrin, The Noise Protocol Framework, revision 34. The payload of the first message has
- * no forward secrecy, and anybody can replay the message. Callers must therefore put nothing secret
- * into this payload, and must detect replays (handshake.c does so with cookies).
+ * no forward secrecy, and anybody can send a recorded message again. Callers must therefore put
+ * nothing secret into this payload, and must detect replays (handshake.c does so with cookies).
  */
 #ifndef WIRE_NOISE_H
 #define WIRE_NOISE_H
@@ -63,8 +63,8 @@ int noise_write_second(struct noise *n, const uint8_t ephemeral[KEYS_BYTES], con
  * answer can still be read. */
 int noise_read_second(struct noise *n, const uint8_t *message, size_t size, uint8_t *payload);
 
-/* Gives this end's keys for sending and for receiving, when both messages have been exchanged. The
- * caller wipes both keys. */
+/* To be called when both messages have been exchanged. Gives this end's keys for sending and for
+ * receiving. The caller wipes both keys. */
 void noise_split(const struct noise *n, uint8_t send[NOISE_KEY], uint8_t receive[NOISE_KEY]);
 
 #endif

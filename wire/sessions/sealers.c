@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 
 struct sealers {
-	pthread_t *threads; /* (n_threads) the threads */
+	pthread_t *threads; /* the n_threads threads */
 	unsigned n_threads;
 	int fd;
 	pthread_mutex_t lock;

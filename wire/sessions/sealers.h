@@ -1,8 +1,8 @@
 /* sealers.h - threads that seal and open frames in place of the event loop's thread.
  *
- * Jobs begin in the order in which they were added, and several run at once. Only the event loop's
- * thread calls these functions. From sealers_add until the job's end, the threads own the job and
- * the memory to which it points. */
+ * Jobs begin in the order in which they were added, and several jobs run at once. Only the event
+ * loop's thread calls these functions. From sealers_add until the job's end, the threads own the
+ * job and the memory to which it points. */
 #ifndef WIRE_SEALERS_H
 #define WIRE_SEALERS_H
 

@@ -19,8 +19,8 @@
 #include "base/clock.h"
 #include "wire/address.h"
 
-/* Limit of the addresses that are tried. For more addresses, no attempt could start within
- * SEARCH_MOST_MS. */
+/* Limit of the number of addresses that are tried. If no attempt fails early, the attempt at a
+ * further address would not start within SEARCH_MOST_MS. */
 #define ADDRESSES_MOST (SEARCH_MOST_MS / NEXT_MS)
 #define TARGETS_MOST 8
 #define NEXT_MS        250
@@ -40,7 +40,7 @@ struct search {
 	int rc;
 	struct target {
 		char host[LINK_ADDRESS_SIZE], port[8];
-	} targets[TARGETS_MOST]; /* (n) targets in the order in which they are tried */
+	} targets[TARGETS_MOST]; /* the n targets in the order in which they are tried */
 	unsigned n;
 	char found[LINK_ADDRESS_SIZE];
 	struct error why;
@@ -149,8 +149,9 @@ static void wait_for_any(const struct attempt *a, unsigned n, int ms)
 	poll(p, n, ms);
 }
 
-/* Tries the addresses until one accepts a connection. If no address does, the error says why. If
- * the name service left too little time to try them, the error blames the name service. */
+/* Tries the addresses until an address accepts a connection. If no address does so, the error
+ * says why. If the name service left too little time for the addresses, the error blames the name
+ * service. */
 static int try_all(struct search *s, const struct candidate *list, unsigned n_list)
 {
 	struct attempt a[ADDRESSES_MOST];
@@ -264,7 +265,7 @@ int search_result(struct search *s, char address[LINK_ADDRESS_SIZE], struct erro
 {
 	pthread_mutex_lock(&s->lock);
 	int rc = s->done ? s->rc : -EAGAIN;
-	bool resolved = s->resolved; /* if this is true, the thread itself keeps the time limit */
+	bool resolved = s->resolved; /* true: the thread itself observes the time limit */
 	if (rc == 0)
 		memcpy(address, s->found, sizeof(s->found));
 	else if (s->done)

@@ -141,8 +141,9 @@ void session_live(struct link *link, struct session *s, int64_t now_us)
 		    !keys_equal(&old->key, &s->key))
 			continue;
 		if (old->instance == s->instance || !link->listens) {
-			/* The peer is the same, so the new session keeps the tag. A dialer's old
-			 * session may even be with the listener's previous process. */
+			/* The peer is the same, so the new session keeps the tag. This holds even
+			 * if the old session of a dialer was with the listener's previous
+			 * process. */
 			s->tag = old->tag;
 			session_free(link, old);
 		} else if ((link->options.shared_roles & KEYS_ROLE_BIT(s->role)) == 0) {
@@ -162,7 +163,8 @@ void session_live(struct link *link, struct session *s, int64_t now_us)
 	link_queue_event(link, &up);
 }
 
-/* A linear search suffices: it runs only in handshakes, over at most KEYS_LIST_MOST records. */
+/* A linear search suffices, because only handshakes need it, and there are at most KEYS_LIST_MOST
+ * records. */
 struct admitted_key *admitted_key_of(struct link *link, const struct keys_public *key)
 {
 	for (size_t i = 0; i < link->n_records; i++) {

@@ -39,8 +39,8 @@ enum session_state {
 };
 
 struct session {
-	/* Number of the session. Low 16 bits: its slot; high 16 bits: how often the slot was
-	 * used. */
+	/* Number of the session. The low 16 bits are the session's slot. The high 16 bits count
+	 * how often the slot was used. */
 	uint32_t id;
 	uint32_t remote_id; /* number that the other end gave this session */
 	enum session_state state;
@@ -58,11 +58,12 @@ struct session {
 	struct seal_window *window; /* owned */
 	uint64_t counter;           /* number of the next frame to send */
 	uint64_t sent_bytes, received_bytes;
-	int64_t since_us;           /* when the session entered its present state */
+	int64_t since_us;           /* time at which the session entered its present state */
 	int64_t last_received_us, last_sent_us;
 	/* If nothing was sent for this long, a keep-alive frame is due. */
 	int64_t keep_alive_us;
-	/* Silence after which this session ends, if it is longer than the link's silence_us. */
+	/* The session ends after this silence or after the link's silence_us, whichever is
+	 * longer. */
 	int64_t silence_limit_us;
 };
 
@@ -72,9 +73,9 @@ struct session {
 #define ADMITTED_ISSUES 16
 struct admitted_key {
 	struct keys_public key;
-	/* Issue numbers of the newest used cookies. An older cookie counts as a replay. Only a
-	 * shared key uses more than one entry, because handshakes of several processes may overtake
-	 * each other. */
+	/* Issue numbers of the newest used cookies. An older cookie counts as a replay. A shared
+	 * key uses all entries, because handshakes of several processes may overtake each other.
+	 * Any other key uses one entry. */
 	uint64_t issues[ADMITTED_ISSUES];
 	/* Instance numbers of replaced processes of this key. These processes may not connect
 	 * again. */
@@ -98,27 +99,29 @@ struct dial {
 	uint8_t nonce[FRAME_NONCE];
 	struct noise noise;       /* state of the handshake, in DIAL_INIT */
 	uint32_t reserved_id;     /* in DIAL_INIT: session number that the INIT contains */
-	/* In DIAL_REST, when to start a handshake; in other states, when to stop waiting for an
-	 * answer. */
+	/* In DIAL_REST, time at which to start a handshake. In other states, time at which to
+	 * stop waiting for an answer. */
 	int64_t deadline_us;
 	int64_t backoff_us;       /* length of the next pause after a failed handshake */
-	int64_t began_us;         /* when the last handshake began */
-	int64_t answered_us;      /* when the other end last answered a handshake; 0: never */
-	/* How long to wait for an answer; 0: ANSWER_WAIT_US. This time doubles after each wait in
-	 * vain. */
+	int64_t began_us;         /* time at which the last handshake began */
+	/* Time at which the other end last answered a handshake; 0: it has never answered. */
+	int64_t answered_us;
+	/* Time limit of the wait for an answer; 0: ANSWER_WAIT_US. The limit doubles after each
+	 * wait in vain. */
 	int64_t answer_wait_us;
-	bool handshake_wanted;    /* the link needs a new session, so a handshake is to begin */
+	/* True: the link needs a new session, so a handshake must begin. */
+	bool handshake_wanted;
 	/* Frame of the handshake that waits for room in trunk 0; NULL: none. Owned. */
 	uint8_t *waiting;
 	size_t waiting_size;
 	/* The search for a reachable address, which runs while nothing is received. */
 	char target[LINK_ADDRESS_SIZE]; /* the address as given; it may contain a name */
 	struct search *search;    /* the search that is running; NULL: none */
-	int64_t search_us;        /* when the next search may begin */
+	int64_t search_us;        /* time from which the next search may begin */
 	/* the last pause between two searches; the next pause is twice as long */
 	int64_t search_pause_us;
-	int64_t dialed_us;        /* when the connections were last opened; 0: never */
-	struct error trouble;     /* why no address can be reached; "": unknown */
+	int64_t dialed_us;        /* time at which the connections were last opened; 0: never */
+	struct error trouble;     /* reason why no address can be reached; "": unknown */
 };
 
 /* A frame that the test hook delays. */
@@ -135,8 +138,8 @@ struct link_events {
 	unsigned n;
 };
 
-/* Frames that are with the threads: for each trunk a list of frames to seal, and one list of frames
- * to open. */
+/* Frames on which threads work: for each trunk a list of frames to seal, and a single list of
+ * frames to open. */
 struct link_transits {
 	struct transits sealing[LINK_TRUNKS], opening;
 };
@@ -147,18 +150,19 @@ struct link {
 	/* Sockets of the trunks; a listener has only the first. */
 	struct socket sockets[LINK_TRUNKS];
 	bool blocked[LINK_TRUNKS];
-	bool connected[LINK_TRUNKS]; /* the trunk has had a connection since it was last dialed */
-	int64_t renewed_us;          /* when a connection was last opened or redialed */
+	/* a connection was established after the trunk was last dialed. */
+	bool connected[LINK_TRUNKS];
+	int64_t renewed_us;          /* time at which a connection was last opened or redialed */
 	unsigned turn;          /* trunk from which the next frame is received */
 	bool listens, aes;
 	struct link_transits transits;
-	struct session **slots; /* (n_slots) sessions; NULL: the slot is free */
-	uint32_t *uses;         /* (n_slots) how often each slot was used */
+	struct session **slots; /* n_slots slots for sessions; NULL: the slot is unused */
+	uint32_t *uses;         /* number of times that each of the n_slots slots was used */
 	uint32_t n_slots, n_sessions, n_ending;
-	/* (n_records) records of the admitted keys that have connected. */
+	/* The n_records records of the admitted keys that have connected. */
 	struct admitted_key *records;
 	size_t n_records, room_records;
-	/* keys_list_version when the sessions were last compared with the list. */
+	/* The keys_list_version of the list with which the sessions were last compared. */
 	uint64_t admitted_version;
 	uint8_t cookie_key[32];
 	uint64_t last_issue;    /* issue number of the newest cookie */
@@ -166,8 +170,8 @@ struct link {
 	struct dial dial;
 	/* Events that link_receive gives before it receives another frame. */
 	struct link_events events;
-	int64_t next_scan_us;   /* when to check the sessions' deadlines */
-	int64_t next_repair_us; /* when to check the connections */
+	int64_t next_scan_us;   /* time at which to check the sessions' deadlines */
+	int64_t next_repair_us; /* time at which to check the connections */
 	/* Numeric address that a dialer dials; "": the name is still being resolved. */
 	char address[LINK_ADDRESS_SIZE];
 	struct held_frame held;
@@ -176,8 +180,8 @@ struct link {
 /* ---- session.c ---- */
 /* Returns the session with this number; NULL: there is none. */
 struct session *session_find(const struct link *link, uint32_t id);
-/* Makes a session. id: a number from session_reserve; 0: the function chooses one. NULL: no slot is
- * free, or there is no locked memory. */
+/* Makes a session. id: a number from session_reserve; 0: the function chooses a number. NULL: no
+ * slot is free, or there is no locked memory. */
 struct session *session_new(struct link *link, uint32_t id);
 /* Reserves a session number for session_new; 0: no slot is free. */
 uint32_t session_reserve(struct link *link);
@@ -197,8 +201,8 @@ void session_live(struct link *link, struct session *s, int64_t now_us);
 struct admitted_key *admitted_key_of(struct link *link, const struct keys_public *key);
 /* If the admitted list has changed, ends the sessions of keys that are not admitted now. */
 void session_check_admitted(struct link *link);
-/* Returns why a key that keys_list_find does not find is refused: LINK_FLOOD if the key is
- * barred, otherwise LINK_NOT_ADMITTED. */
+/* To be called for a key that keys_list_find does not find. Returns the reason why the key is
+ * refused: LINK_FLOOD if the key is barred, LINK_NOT_ADMITTED if not. */
 enum link_reason session_not_admitted(const struct link *link, const struct keys_public *key);
 /* Takes a token from the bucket. Returns false if the bucket is empty. */
 bool bucket_take(struct bucket *b, int64_t now_us);
@@ -219,16 +223,16 @@ void handshake_refuse(struct link *link, enum link_reason reason, const uint8_t 
 void handshake_tick(struct link *link, int64_t now_us);
 /* Dialer: sends the frame of a handshake that waits for room in trunk 0, if there is room now. */
 void handshake_send_waiting(struct link *link);
-/* Returns when handshake_tick has something to do; INT64_MAX: never. */
+/* Returns the time at which handshake_tick has work to do; INT64_MAX: never. */
 int64_t handshake_deadline_us(const struct link *link);
 /* On a dialer: asks for a new session. On a listener: does nothing. */
 void handshake_want(struct link *link, int64_t now_us);
 
 /* ---- dial_search.c ---- */
-/* On a dialer: starts a search for a reachable address if one is due, and dials the address that a
- * search has found. */
+/* On a dialer: starts a search for a reachable address if a search is due, and dials the address
+ * that a search has found. */
 void dial_search_tick(struct link *link, int64_t now_us);
-/* Returns when to call dial_search_tick; INT64_MAX: never. */
+/* Returns the time at which dial_search_tick must be called; INT64_MAX: never. */
 int64_t dial_search_deadline_us(const struct link *link);
 
 /* ---- link.c ---- */
@@ -240,19 +244,19 @@ int link_transmit(struct link *link, unsigned trunk, const struct socket_route *
 	uint8_t *frame, size_t size);
 void link_queue_event(struct link *link, const struct link_event *event);
 /* Returns true if nanomsg would accept a frame now. Always returns true for a listener, because
- * nanomsg does not report this for a listener. */
+ * nanomsg does not report a listener's room. */
 bool link_is_writable(struct link *link, unsigned trunk);
-/* Records that a trunk was dialed, so that none of its connections is open yet. */
+/* Records that a trunk was dialed. None of its connections is open yet. */
 void link_trunk_dialed(struct link *link, unsigned trunk);
 
 /* ---- link_transit.c ---- */
 /* Hands a received frame to the threads if the frame is large, or if the threads have earlier
- * frames of its session. Returns true if the threads now own the frame, which transit_take gives
- * back. */
+ * frames of its session. Returns true if the threads own the frame from now on. transit_take
+ * gives the frame back. */
 bool link_opens_later(struct link *link, const struct session *s, const struct frame *f,
 	uint8_t *bytes, const struct socket_route *route);
-/* Drops the frames of a session that are in transit (0: of all sessions). Waits for threads that
- * still use the session's keys. */
+/* Drops all frames of a session that are in transit. session 0: drops the frames of all sessions.
+ * Waits for threads that still use the session's keys. */
 void link_drop_transits(struct link *link, uint32_t session);
 
 #endif

@@ -26,15 +26,15 @@
 #include "wire/sessions/search.h"
 
 #define BUFFER_BYTES     (1 << 20)
-/* Two buffer sizes that only this file uses. nanomsg passes them to the setsockopt below, which
- * then leaves the size to the kernel. BUFFER_BULKS is for connections of bulk data,
+/* Two buffer sizes that only this file uses. nanomsg passes these sizes to the setsockopt below,
+ * which leaves the real size to the kernel. BUFFER_BULKS is for connections of bulk data,
  * BUFFER_KERNELS for all other connections. */
 #define BUFFER_KERNELS   (BUFFER_BYTES + 1)
 #define BUFFER_BULKS     (BUFFER_BYTES + 2)
 /* Sends and receives of at least this many bytes are left to nanomsg's own thread. */
 #define COPY_BYTES (32 << 10)
 #define FIRST_FLIGHT_BYTES (96 << 10)
-/* Bytes of a connection that the kernel may hold unsent. */
+/* Limit of the unsent bytes of a connection that the kernel may hold. */
 #define UNSENT_BYTES 32768
 /* The kernel ends a connection on which nothing was acknowledged for this number of
  * milliseconds. */
@@ -45,8 +45,8 @@
 #define PAUSE_MOST_US INT64_C(4000000) /* longest pause of a dialer; each pause is twice the last */
 #define RECONNECT_MS     50
 #define RECONNECT_MOST_MS 400
-/* Free ports are searched from 20000 on, below the ports that the kernel gives to outgoing
- * connections. */
+/* Unused ports are searched from PORT_FIRST on. These ports are below the ports that the kernel
+ * gives to outgoing connections. */
 #define PORT_FIRST       20000
 #define PORT_RANGE       12000
 #define PORT_TRIES       256
@@ -82,8 +82,8 @@ static void widen_first_flight(int fd)
 static bool tune_connection(int fd, bool bulk)
 {
 	/* Bulk uses BBR, which keeps its rate when one packet in a hundred is lost. Other
-	 * connections use CUBIC, which sends urgent bytes at once, where BBR would pace them. A
-	 * system that lacks the chosen algorithm keeps its default. */
+	 * connections use CUBIC, because CUBIC sends urgent bytes at once, while BBR would pace
+	 * them. A system that lacks the chosen algorithm keeps its default. */
 	const char *control = bulk ? "bbr" : "cubic";
 	int domain = AF_UNIX;
 	socklen_t size = sizeof(domain);
@@ -118,10 +118,10 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t size)
 	return (int)syscall(SYS_setsockopt, fd, level, name, value, size);
 }
 
-/* Returns the address for the kernel, which usually is `at`. If `at` is link-local and contains
- * the number of an interface (address_for_nanomsg), makes a copy in `room` and returns the copy.
- * In the copy, the number is moved to sin6_scope_id, and bytes 2 to 5 of the address are zero
- * again. */
+/* Returns the address that the kernel must get. Usually this is `at`. If `at` is link-local and
+ * contains the number of an interface (address_for_nanomsg), makes a copy in `room` and returns
+ * the copy. In the copy, the number is moved to sin6_scope_id, and bytes 2 to 5 of the address
+ * are zero again. */
 static const struct sockaddr *with_zone(struct sockaddr_in6 *room, const struct sockaddr *at,
 					socklen_t size)
 {
@@ -344,7 +344,7 @@ static int open_connection(const struct socket *s)
 	char address[LINK_ADDRESS_SIZE];
 	if (s->address[0] == 0)
 		return -1; /* the target is a name, and socket_redirect will give its address */
-	/* The interface may have another number than at the last connection. */
+	/* The number of the interface may have changed after the last connection. */
 	const int rc = address_for_nanomsg(address, s->address, NULL);
 	if (rc < 0) {
 		errno = -rc;
@@ -440,9 +440,9 @@ void socket_redirect(struct socket *s, const char *address)
 	socket_redial(s);
 }
 
-/* Redials at once the first time. If the connections keep breaking, closes them for a pause that
- * grows each time. A tunnel or a proxy may accept every connection and close it again, and nanomsg
- * alone would then dial it twenty times a second. */
+/* The first time, redials at once. If the connections break again and again, closes them for a
+ * pause, which grows each time. A tunnel or a proxy may accept every connection and close it
+ * again, and nanomsg alone would then dial it twenty times a second. */
 static void redial_or_pause(struct socket *s, int64_t now_us)
 {
 	if (s->pause_us == 0) {
@@ -468,8 +468,8 @@ void socket_repair(struct socket *s, int64_t now_us)
 	s->paused_until_us = 0;
 	open_missing(s);
 	/* A single connection works if a frame has arrived on it. With several connections, a
-	 * frame does not show which connection works. Therefore all connections must also have
-	 * been open for STABLE_US. */
+	 * frame does not show which of them works. Therefore this check also requires that all
+	 * connections have been open for STABLE_US. */
 	bool stable = now == s->n_endpoints && broken == s->broken_seen;
 	if (!stable)
 		s->stable_since_us = 0;
@@ -529,8 +529,8 @@ void socket_frame_free(void *frame)
 }
 
 /* nanomsg takes the SP header as ancillary data: the header's length as a size_t, then its bytes.
- * The header of a listener has two words: the connection's number, and a word that the dialer
- * sent. The header of a dialer has one word, whose top bit marks the end of the header. */
+ * A listener's header has two words: the connection's number, and a word that the dialer sent. A
+ * dialer's header has a single word. The top bit of this word marks the end of the header. */
 int socket_send(struct socket *s, const struct socket_route *route, uint8_t *frame)
 {
 	static const uint8_t end[4] = {0x80, 0, 0, 0};
@@ -546,8 +546,8 @@ int socket_send(struct socket *s, const struct socket_route *route, uint8_t *fra
 	head->cmsg_type = SP_HDR;
 	memcpy(NN_CMSG_DATA(head), &size, sizeof(size));
 	memcpy(NN_CMSG_DATA(head) + sizeof(size), s->listens ? route->bytes : end, size);
-	/* A listener must not leave copies to nanomsg's thread: nanomsg would drop the next frame
-	 * while its thread still sends this one. */
+	/* A listener must not leave copies to nanomsg's thread. While this thread sends a frame,
+	 * nanomsg would drop the listener's next frame. */
 	leaves_copies = !s->listens;
 	const int n = nn_sendmsg(s->nn, &message, NN_DONTWAIT);
 	leaves_copies = false;

@@ -14,15 +14,15 @@
  * this folder defines its own setsockopt. The dynamic linker prefers this function to the C
  * library's, also for calls from nanomsg. This setsockopt forwards every call to the kernel,
  * except calls with two sizes that only this module passes. For these it leaves the size to the
- * kernel. If the linker prefers the C library's function, buffers have fixed sizes, and
+ * kernel. If the linker prefers the C library's function, buffers have fixed sizes, but
  * everything else works.
  *
- * nanomsg first tries every send and receive in the caller's thread. Only what the kernel refuses
- * is left to nanomsg's own thread. An event loop would therefore copy whole frames of a MiB. To
- * prevent this, this folder defines its own sendmsg and recvmsg. While socket_send or
+ * nanomsg first tries every send and receive in the caller's thread. nanomsg's own thread gets
+ * only the bytes that the kernel refuses. An event loop would therefore copy whole frames of a
+ * MiB. To prevent this, this folder defines its own sendmsg and recvmsg. While socket_send or
  * socket_receive calls nanomsg, these functions refuse large copies with EAGAIN, and nanomsg's
  * thread then makes the copies. If the linker prefers the C library's functions, the caller's
- * thread makes the copies, and everything else works.
+ * thread makes the copies, but everything else works.
  *
  * nanomsg does not read the zone of a link-local IPv6 address (wire/address.h). This module
  * therefore gives nanomsg an address that contains the interface's number. The bind and connect of
@@ -46,20 +46,22 @@ struct socket_route {
 struct socket {
 	int nn; /* nanomsg's socket; -1: closed */
 	bool listens;
-	/* (n_endpoints) a dialer's endpoints in nanomsg, one for each connection; -1: missing */
+	/* The n_endpoints endpoints of a dialer in nanomsg, one for each connection; -1:
+	 * missing. */
 	int endpoints[LINK_CONNECTIONS_MOST];
 	unsigned n_endpoints;
 	char address[LINK_ADDRESS_SIZE];
 	uint16_t port; /* port that a listener is bound to; 0: none */
 	/* The fields below are used by socket_repair. */
 	bool received; /* a frame has arrived since the last call of socket_repair */
-	/* Number of broken connections so far that need no repair. */
+	/* Number of broken connections for which socket_repair need not do anything. */
 	uint64_t broken_accepted;
 	/* Number of broken connections at the last call of socket_repair. */
 	uint64_t broken_seen;
-	/* since when all connections have been open; 0: some are not open */
+	/* time from which all connections have been open; 0: some connections are not open */
 	int64_t stable_since_us;
-	int64_t pause_us;        /* next pause before redialing; 0: the connections work */
+	/* Length of the next pause before redialing; 0: the connections work. */
+	int64_t pause_us;
 	int64_t paused_until_us; /* end of a pause without connections; 0: no pause */
 };
 
@@ -73,11 +75,11 @@ int socket_dial(struct socket *s, const char *address, unsigned connections, boo
 	size_t frame_most, struct error *err);
 /* Returns true if the address is on this machine: an ipc path, or a loopback address. */
 bool socket_is_near(const char *address);
-/* Adds connections to a dialer until it has `connections` of them, or until nanomsg lacks memory.
- * New connections connect in the background. */
+/* Adds connections to a dialer until their number is `connections`, or until nanomsg lacks
+ * memory. New connections connect in the background. */
 void socket_widen(struct socket *s, unsigned connections);
 void socket_close(struct socket *s);
-/* Redials a dialer whose connections keep breaking. Call it a few times a second.
+/* Redials a dialer whose connections keep breaking. Call socket_repair a few times a second.
  *
  * If a connection breaks while received bytes are unread, nanomsg 1.1.5 takes these bytes for the
  * start of the next connection. nanomsg then closes that connection as invalid, and repeats this
@@ -85,9 +87,9 @@ void socket_close(struct socket *s);
  * exist, without a stable time in between. If the new connections break too, this function
  * redials after pauses that double from 0.2 to 4 s. */
 void socket_repair(struct socket *s, int64_t now_us);
-/* If connections take more than half of the descriptors available to them, ends a listener's
- * connections that have received nothing for silent_ms milliseconds. Call this function every few
- * seconds. Returns the number of ended connections. */
+/* If connections take more than half of the descriptors that they may take, ends those
+ * connections of a listener that have received nothing for silent_ms milliseconds. Call this
+ * function every few seconds. Returns the number of ended connections. */
 unsigned socket_end_silent(const struct socket *s, int64_t silent_ms);
 /* Closes and reopens all connections of a dialer. */
 void socket_redial(struct socket *s);
@@ -100,7 +102,8 @@ int socket_read_fd(const struct socket *s);
 /* Returns a descriptor to poll for POLLIN only; -1 for a listener. */
 int socket_write_fd(const struct socket *s);
 
-/* Gives the number of connections that are open now, and the number that have ended so far. */
+/* Gives the number of connections that are open now, and the number of connections that have
+ * ended so far. */
 void socket_connections(const struct socket *s, uint64_t *now, uint64_t *broken);
 
 /* Allocates a frame in nanomsg's memory. NULL: out of memory. */

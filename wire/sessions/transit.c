@@ -8,8 +8,8 @@
 
 #include "wire/sessions/frame.h"
 
-/* Bytes counted for each frame in addition to its content, which limits the number of small frames
- * in transit. */
+/* Number of bytes counted for each frame in addition to its content. This limits the number of
+ * small frames in transit. */
 #define TRANSIT_BYTES 4096
 
 void link_fill(uint8_t *content, size_t size, const struct link_source *source)

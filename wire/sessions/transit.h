@@ -1,4 +1,5 @@
-/* transit.h - the frames of a link that threads seal or open (sealers.h). For link.c and session.c.
+/* transit.h - the frames of a link that threads seal or open (sealers.h). Only link.c and
+ * link_transit.c call these functions.
  *
  * The event loop numbers each frame and hands it to the threads. The loop takes the frames back
  * in the same order. Frames to seal are ordered within each trunk, frames to open within each
@@ -15,11 +16,11 @@
 /* Smallest content of a frame that is handed to the threads, in bytes. Sealing a smaller frame
  * takes at most 20 microseconds. */
 #define TRANSIT_LEAST ((size_t)24 << 10)
-/* Limit of the bytes in transit: of frames to seal for each trunk, and of frames to open for each
- * link. */
+/* Limit of the bytes in transit. It applies to the frames to seal of each trunk, and to the
+ * frames to open of each link. */
 #define TRANSIT_MOST ((size_t)2 << 20)
-/* Limit of the bytes to seal for a trunk to another machine. The limit is small, because an urgent
- * frame that comes later must wait for these frames. */
+/* Limit of the bytes that wait to be sealed for a trunk to another machine. The limit is small,
+ * because an urgent frame that comes later must wait for these bytes. */
 #define TRANSIT_FAR_MOST ((size_t)128 << 10)
 
 struct transit {
@@ -51,11 +52,12 @@ bool transit_seal(struct transits *list, struct sealers *s, const struct transit
  * transit_seal. */
 bool transit_open(struct transits *list, struct sealers *s, const struct transit *t, bool by_loop);
 /* If the job of the first transit in the list has ended, removes and gives the transit. The
- * caller then owns the frame. Otherwise returns false. */
+ * caller then owns the frame. If the job has not ended, returns false. */
 bool transit_take(struct transits *list, struct sealers *s, struct transit *out);
 /* Returns true if a frame of the session is in transit. */
 bool transit_has(const struct transits *list, uint32_t session);
-/* Drops the frames of a session (0: all frames), after the threads have finished with them. */
+/* Waits until the threads have finished with the frames of a session, and drops these frames.
+ * session 0: all frames. */
 void transit_drop(struct transits *list, struct sealers *s, uint32_t session);
 
 #endif

@@ -1,4 +1,5 @@
-/* Tests which addresses mean the machine that reads them, and how zones are added and removed. */
+/* Tests how zones are added to addresses and removed, and which addresses mean the machine that
+ * reads them. */
 #include "wire/address.h"
 
 #include <errno.h>

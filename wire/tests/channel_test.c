@@ -232,7 +232,7 @@ static void run(uint64_t seed, unsigned loss, unsigned doubling, const struct ch
 	for (uint64_t n = 20; n < 60; n++) {
 		queue(&w, n);
 		step(&w);
-		if (rng_below(&w.rng, 10) == 0) { /* sometimes a new session begins */
+		if (rng_below(&w.rng, 10) == 0) { /* once in ten rounds a new session begins */
 			channel_pause(w.from);
 			step(&w);
 			channel_resume(w.from);
@@ -515,7 +515,7 @@ TEST(no_peer_has_all_memory)
 					    .share_bytes = 4 * length };
 	struct channel_chunk k = {.total = length, .chunks = 2, .data = half, .size = length / 2};
 	unsigned n = 0;
-	/* Sends first halves of messages until the channel refuses one. */
+	/* Sends first halves of messages until the channel refuses a first half. */
 	while (n < 100 && channel_take(c, &k) == CHANNEL_PART) {
 		k.number += 2;
 		n++;
@@ -548,9 +548,9 @@ static unsigned send_all(struct channel *c)
 }
 
 /* The link carries 1 MB/s. 65 KB may be under way, which are the bytes of a round trip of 50 ms
- * and of the queueing time. Two urgent messages of 200 KB are queued. The second must wait until
- * fewer bytes of the first are under way, and messages that can wait must not be sent before the
- * second message. */
+ * and of the queueing time. Two urgent messages of 200 KB are queued. The second message must
+ * wait until fewer bytes of the first message are under way. Messages that can wait must not be
+ * sent before the second message. */
 TEST(urgent_messages_leave_one_after_the_other)
 {
 	static uint8_t data[200000];
@@ -562,7 +562,8 @@ TEST(urgent_messages_leave_one_after_the_other)
 
 	world_open(&w, 1, 0, 0);
 	flow_start(&w.flow, &far);
-	/* Both channels send: w.from is the urgent class, and w.to is a class that can wait. */
+	/* Both channels send here: w.from has an urgent class, and w.to has a class that can
+	 * wait. */
 	w.from->options.urgent = true;
 	channel_start(w.from, &cut);
 	channel_start(w.to, &cut);
@@ -600,9 +601,9 @@ TEST(urgent_messages_leave_one_after_the_other)
 	world_close(&w);
 }
 
-/* At the measured rate of 1 MB/s, the 200,000 bytes under way take 0.2 s, and at half of the rate
- * 0.4 s. One second is added because no round trip is known. No chunk may count as lost before 1.4
- * s. */
+/* At the measured rate of 1 MB/s, the 200,000 bytes under way take 0.2 s. At half of this rate
+ * they take 0.4 s. One second is added because no round trip is known. No chunk may count as lost
+ * before 1.4 s. */
 TEST(a_link_may_carry_half_of_its_rate)
 {
 	static uint8_t data[200000];

@@ -80,9 +80,9 @@ TEST(a_short_queue_does_not_matter)
 	assert_float_equal(dispersion_rate(at_ns, 18, BYTES), 1e7, 1);
 }
 
-/* Arrival times recorded behind a link of 1 Mbit/s, whose queue of 200 ms holds 18 packets. Other
- * messages waited in the queue, so only the first packets of each train of 48 passed. TCP would
- * carry 1,378 bytes of payload in the time of one packet. */
+/* These arrival times were recorded behind a link of 1 Mbit/s. The queue of this link takes 200
+ * ms and holds 18 packets. Other messages waited in the queue, so only the first packets of each
+ * train of 48 passed. TCP would carry 1,378 bytes of payload in the time of one packet. */
 TEST(few_packets_show_the_rate_of_a_slow_link)
 {
 	static const int64_t four[] = { 0, 11439000, 22852000, 34277000 },
@@ -121,8 +121,8 @@ TEST(packets_that_come_in_bursts_are_not_a_fast_link)
 	assert_true(worst(&(struct bottleneck){4e7, 0.03, 0, 0, 0, 0.0002}, 256) < 1.2);
 }
 
-/* A late packet delays all packets behind it, because packets keep their order. Still the result
- * must differ from the true bandwidth by less than a factor of 1.5. */
+/* A late packet delays all packets behind it, because packets keep their order. Nevertheless the
+ * result must differ from the true bandwidth by less than a factor of 1.5. */
 TEST(latencies_that_vary_by_more_than_the_train_is_long)
 {
 	assert_true(worst(&(struct bottleneck){1e7, 0.13, 0.3, 0.01, 0, 0}, 256) < 1.5);

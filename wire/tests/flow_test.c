@@ -50,7 +50,7 @@ TEST(the_rate_is_the_links)
 	int64_t now = 1000000;
 	flow_init(&f);
 	assert_int_equal(flow_bytes_per_s(&f), 0);
-	/* 2 MB are under way, four times what fills the link. */
+	/* 2 MB are under way. This is four times the number of bytes that fills the link. */
 	play(&f, 5e6, 100000, 200, 900, &now);
 	assert_in_range(flow_bytes_per_s(&f), 4800000, 5200000);
 	assert_false(f.limited);
@@ -88,8 +88,8 @@ static void pass_one(struct flow *f, size_t bytes, int64_t took_us, int64_t *now
 	flow_arrived(f, &mark, bytes, false, *now_us);
 }
 
-/* Messages of 100 bytes show nothing about the capacity of a link. A large message that takes
- * much longer than a round trip shows that messages of this size fill the link. */
+/* Messages of 100 bytes show nothing about the capacity of a link. If a large message takes much
+ * longer than a round trip, messages of this size fill the link. */
 TEST(small_messages_do_not_show_what_fills_a_link)
 {
 	static const struct flow_limits far = {FLOW_FAR, 262144, 131072, 1 << 26};
@@ -122,7 +122,7 @@ TEST(the_least_round_trip_is_forgotten_in_time)
 	for (int64_t s = 10; s <= 30; s++)
 		flow_sample(&f, 90000, s * 1000000);
 	assert_int_equal(flow_least_us(&f), 90000);
-	/* After a long silence the old value must stay until there is a new value. */
+	/* After a long silence the old least round trip must stay until there is a new one. */
 	assert_int_equal(flow_least_us(&f), 90000);
 	flow_sample(&f, 95000, 500000000);
 	assert_int_equal(flow_least_us(&f), 90000);
@@ -163,7 +163,7 @@ static uint64_t fill_unsteady(struct flow *f, double rate, int64_t delay_us, dou
 			flow_left(f, &marks[sent++ % RING], BYTES, *now_us);
 		}
 		*now_us = back[got % RING];
-		if (got % 16 == 0) /* with every 16th chunk, a probe was sent at the same time */
+		if (got % 16 == 0) /* a probe was sent at the same time as every 16th chunk */
 			flow_sample(f, *now_us - marks[got % RING].left_us, *now_us);
 		flow_arrived(f, &marks[got++ % RING], BYTES, false, *now_us);
 	}
@@ -184,8 +184,8 @@ static uint64_t fill(struct flow *f, double rate, int64_t delay_us, int64_t for_
 static const struct flow_limits far = {FLOW_FAR, 131072, 131072, 64 << 20};
 
 /* On links that are long or short, fast or slow, the flow must use the link fully and keep the
- * link's queue short. Although there were few probes before the bulk data, the link must not
- * count as unsteady. */
+ * link's queue short. The link must not count as unsteady, although there were few probes before
+ * the bulk data. */
 TEST(the_window_fills_the_link_and_no_queue)
 {
 	static const double rates[] = {1.25e6, 12.5e6, 62.5e6};
@@ -254,7 +254,7 @@ static void check_unsteady(double jitter, int64_t delay_us, int probes)
 	assert_true(queue < most + 2 * FLOW_QUEUE_US);
 }
 
-/* On a link whose round trip varies, a late packet must not count as a queue. */
+/* If the round trip of a link varies, a late packet must not count as a sign of a queue. */
 TEST(the_window_fills_an_unsteady_link)
 {
 	static const double jitters[] = {0.1, 0.3};
@@ -286,7 +286,8 @@ TEST(urgent_messages_do_not_wait_for_the_window)
 	assert_true(f.under_way <= 131072);
 }
 
-/* While the rate is unknown, the time limit of a first large message assumes a slow link. */
+/* As long as the rate is unknown, the time limit of a first large message must suffice for a slow
+ * link. */
 TEST(an_unknown_rate_counts_as_slow)
 {
 	struct flow f;

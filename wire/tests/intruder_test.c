@@ -116,7 +116,7 @@ TEST(an_expelled_key_is_cut_at_once)
 	assert_int_equal(p.b.seen.reason, LINK_NOT_ADMITTED);
 	turn_for(&p, 300000);
 	assert_int_equal(p.a.seen.data, 0);
-	/* After the key is admitted again, the session continues. */
+	/* When the key is admitted again, the session continues. */
 	assert_int_equal(keys_list_admit(p.a.list, keys_public_of(p.b.id), KEYS_AGENT, "b", NULL),
 			 0);
 	PAIR_UNTIL(&p, p.a.seen.data == 1);
@@ -177,7 +177,8 @@ TEST(consoles_may_share_a_key)
 	}
 	assert_int_equal(counters_of(p.a.post).peers_up, 2);
 	assert_int_equal(p.a.seen.down, 0);
-	/* When a console leaves, its peer number becomes invalid after the POST_DOWN event. */
+	/* When a console leaves, the console's peer number becomes invalid after the POST_DOWN
+	 * event. */
 	post_close(s.post);
 	PAIR_UNTIL(&p, p.a.seen.down == 1);
 	PAIR_UNTIL(&p, counters_of(p.a.post).peers == 1);
@@ -266,8 +267,8 @@ static int double_inits(void *context, uint8_t *frame, size_t size)
 	return size == FRAME_INIT_SIZE && frame[3] == FRAME_INIT ? 2 : 1;
 }
 
-/* A recorded handshake is sent again on the same connection, on which its cookie is still valid.
- * The listener must refuse the handshake. */
+/* A recorded handshake is sent again on the same connection, because the handshake's cookie is
+ * still valid there. The listener must refuse the handshake. */
 TEST(a_handshake_counts_once)
 {
 	struct pair p;
@@ -299,8 +300,8 @@ static long resident_kib(void)
 #endif
 #endif
 
-/* Checks that this process's memory has not grown by more than `kib` KiB since `before`. ASan keeps
- * freed memory, so under ASan the function checks nothing. */
+/* Checks that this process's memory exceeds `before` by at most `kib` KiB. ASan keeps freed
+ * memory, so under ASan the function checks nothing. */
 static void expect_no_growth(long before, long kib)
 {
 #if defined(__SANITIZE_ADDRESS__)
@@ -405,7 +406,7 @@ TEST(oversized_and_endless)
 	turn_for(&p, 200000);
 	long before = resident_kib();
 	/* A peer that speaks nanomsg's protocol sends a frame above the limit. The listener must
-	 * end its connection. */
+	 * end the peer's connection. */
 	for (int i = 0; i < 10; i++) {
 		uint8_t *frame = socket_frame(3 << 20);
 		memset(frame, 1, 3 << 20);
@@ -626,7 +627,8 @@ TEST(a_flood)
 	assert_int_equal(p.a.seen.data, taken);
 	p.a.seen.peer = post_next_peer(p.a.post, 0); /* the oldest peer is b */
 	still_well(&p);
-	/* An operator who writes the list has looked at the cause, so the new list lifts the bar.
+	/* If an operator writes the list, the operator has looked at the cause. The new list must
+	 * therefore lift the bar.
 	 */
 	assert_int_equal(
 		keys_list_admit(p.a.list, keys_public_of(s.id), KEYS_AGENT, "s", NULL), 0);

@@ -82,7 +82,8 @@ TEST(an_invitation_admits_keys_under_unique_names)
 	assert_string_equal(a.name, "gpu-2");
 	assert_int_equal(ask(&p, 3, "-o rm", false, NOW_S, &a, NULL), 0);
 	assert_string_equal(a.name, "xo-rm");
-	/* The key asks again, because its owner missed the answer. No use may be counted. */
+	/* The owner of the key has not received the answer and asks again. No second use may be
+	 * counted. */
 	assert_int_equal(ask(&p, 2, "other", false, NOW_S, &a, NULL), 0);
 	assert_string_equal(a.name, "gpu-2");
 	assert_false(a.is_new);
@@ -123,8 +124,8 @@ TEST(an_invitation_ends)
 	place_clear(&p);
 }
 
-/* An invitation must admit keys for its own role only, and must not change the role of an admitted
- * key. */
+/* An invitation must admit keys for its own role and for no other role. It must not change the
+ * role of an admitted key. */
 TEST(an_invitation_grants_its_role_only)
 {
 	struct place p;

@@ -110,8 +110,8 @@ static int load_as_user(const char *path)
 	return -WEXITSTATUS(status);
 }
 
-/* A service manager hands over a key in a file that root owns and the service's group may read.
- * The path is a symbolic link. */
+/* A service manager hands over a key in a file. The file belongs to root, and the service's group
+ * may read it. The path is a symbolic link. */
 TEST(a_key_is_lent_by_root)
 {
 	struct place p;
@@ -237,8 +237,8 @@ TEST(the_list_is_edited_and_reread)
 	place_clear(&p);
 }
 
-/* Only an edit may remove keys. If the file is missing, the list must stay in force, and the error
- * must be reported once each time that the file disappears. */
+/* Nothing but an edit may remove keys. If the file is missing, the list must stay in force. Each
+ * time that the file disappears, the error must be reported once. */
 TEST(a_list_that_is_gone_stays_in_force)
 {
 	struct place p;
@@ -358,14 +358,14 @@ TEST(a_barred_key_is_off_until_the_list_changes)
 	assert_true(keys_list_version(list) > version);
 	assert_true(keys_list_barred(list, keys_public_of(a)));
 	assert_null(keys_list_find(list, keys_public_of(a)));
-	/* The file is unchanged since the last read, so nothing is to be read. */
+	/* The file has not changed after the last read, so it must not be read again. */
 	assert_int_equal(keys_list_refresh(list, NULL), 0);
 	assert_true(keys_list_barred(list, keys_public_of(a)));
 	assert_int_equal(keys_list_open(&editor, p.list, NULL), 0);
 	assert_int_equal(keys_list_admit(editor, keys_public_of(b), KEYS_AGENT, "b", NULL), 0);
 	assert_int_equal(keys_list_refresh(list, NULL), 1);
 	assert_non_null(keys_list_find(list, keys_public_of(a)));
-	/* This program itself admits the key again, and the entries stay equal. */
+	/* This program itself admits the key again. The entries in the file stay the same. */
 	keys_list_bar(list, keys_public_of(a));
 	assert_int_equal(keys_list_admit(editor, keys_public_of(a), KEYS_AGENT, "a", NULL), 0);
 	assert_int_equal(keys_list_refresh(list, NULL), 1);

@@ -70,8 +70,8 @@ static struct life start(void)
 	return life;
 }
 
-/* Checks that one receiver process got consecutive numbers. Gives the first number in *first, and
- * returns the count of the numbers. */
+/* Checks that one receiver process got consecutive numbers. Sets *first to the first number.
+ * Returns how many numbers the process got. */
 static uint64_t check_life(const struct life *life, uint64_t *first)
 {
 	uint64_t n = 0, number;
@@ -151,7 +151,9 @@ static void each_life_gets_a_gapless_run(void **state)
 			assert_true(clock_monotonic_us() < give_up);
 		}
 		expected_first = s.from;
-		if (round == LIVES) { /* the last receiver is not killed */
+		/* In the last round, the receiver is killed only when all messages are
+		 * acknowledged. */
+		if (round == LIVES) {
 			while (!post_idle(s.post, s.peer)) {
 				turn(&s);
 				assert_true(clock_monotonic_us() < give_up);
@@ -166,8 +168,8 @@ static void each_life_gets_a_gapless_run(void **state)
 		if (round == LIVES)
 			assert_int_equal(first + n, s.sent);
 	}
-	/* Each message must be received or counted as lost. A message may be both, if its receiver
-	 * was killed before it sent the acknowledgement. */
+	/* Each message must be received or counted as lost. A message may be both received and
+	 * counted as lost, if its receiver was killed before it sent the acknowledgement. */
 	assert_true(received + s.lost >= s.sent);
 	assert_true(s.lost > 0);
 	post_close(s.post);

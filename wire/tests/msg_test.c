@@ -201,8 +201,8 @@ TEST(limits_are_obeyed)
 	free(ok);
 }
 
-/* In heartbeats and in messages for consoles, a GPU's figure must be decoded up to its limit, and
- * refused beyond the limit. */
+/* In heartbeats and in messages for consoles, a GPU's figure must be decoded if it is at most its
+ * limit, and refused if it is above the limit. */
 TEST(figures_of_a_gpu_are_limited)
 {
 	static const struct gpu_figures most = { GPU_ALL,

@@ -77,7 +77,7 @@ TEST(a_train_is_timed)
 	packet_train_free(to);
 }
 
-/* An agent that listens at [::] has peers with IPv4 addresses. */
+/* An agent that listens at [::] may have peers with IPv4 addresses. */
 TEST(a_train_from_all_addresses_reaches_an_ipv4_address)
 {
 	char address[2][ADDRESS_SIZE];

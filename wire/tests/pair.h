@@ -5,7 +5,7 @@
 #include "wire/post.h"
 
 struct seen {
-	post_peer_id peer; /* the peer of the last event or message */
+	post_peer_id peer; /* the peer that the newest event or message came from */
 	unsigned up, restarted, down, refused, data, lossy;
 	uint64_t lost;
 	enum link_reason reason;
@@ -42,7 +42,8 @@ void pair_restart_b(struct pair *p, struct post_options b);
 /* Runs the loop of both ends once. Waits for at most a millisecond. */
 void pair_turn(struct pair *p);
 void end_turn(struct end *e);
-/* Runs the loops of both ends until the condition holds. Fails the test after TEST_PATIENCE_US. */
+/* Runs the loops of both ends until `condition` is true. Fails the test after
+ * TEST_PATIENCE_US. */
 #define PAIR_UNTIL(pair, condition)                                                  \
 	do {                                                                         \
 		int64_t give_up_ = clock_monotonic_us() + TEST_PATIENCE_US;                  \

@@ -59,7 +59,7 @@ static void check_class(struct end *e, struct post_message *m)
 	c->next[class]++;
 }
 
-/* Opens a pair as if on two machines, in which a checks the messages of b. */
+/* Opens a pair as if its ends were on two machines. End a checks the messages of end b. */
 static void open_far(struct pair *p, struct post_options a, struct post_options b,
 		     struct classes *got)
 {
@@ -82,8 +82,8 @@ static void send_each_class(struct pair *p, uint64_t number)
 		send_in_class(p->b.post, p->to_a, number, class);
 }
 
-/* Sends messages over seventeen connections, which together do not keep order. Meanwhile frames
- * are lost, repeated and delayed. */
+/* Sends messages over seventeen connections. Frames on different connections overtake each other.
+ * Meanwhile frames are lost, repeated and delayed. */
 TEST(every_class_in_its_order_over_many_connections)
 {
 	for (int round = 0; round < 2; round++) {
@@ -322,8 +322,8 @@ static uint64_t sent_by(const struct post *post)
 	return counters_of(post).link.sent_bytes;
 }
 
-/* All eight links are free, and eight messages are sent. One turn must send only about a MiB of
- * their chunks. */
+/* All eight links have room, and eight messages are queued. A single turn must send only about a
+ * MiB of their chunks. */
 TEST(a_turn_sends_a_bounded_number_of_bytes_and_control_messages_in_any_turn)
 {
 	enum { PEERS = 8 };

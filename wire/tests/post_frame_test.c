@@ -66,8 +66,8 @@ TEST(a_chunk_is_read_as_written)
 	assert_int_equal(post_frame_parse(bytes, sizeof(bytes), &r), -EBADMSG);
 }
 
-/* Parses an ACK frame with two ranges. The first range covers the chunks 3 to 12, the second
- * range is as given. */
+/* Parses an ACK frame with two ranges. The first range covers the chunks 3 to 12. The arguments
+ * give the second range. */
 static int second_range(uint32_t from, uint32_t length)
 {
 	struct post_frame f = acknowledgement(2), r;

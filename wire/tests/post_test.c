@@ -107,7 +107,7 @@ TEST(a_container_that_forbids_threads_is_named_as_the_cause)
 		struct error err = { "" };
 		if (!forbid(SYS_clone3) || syscall(SYS_clone3, NULL, 0) == 0 || errno != EPERM)
 			_exit(0); /* filters cannot be set here */
-		/* An old C library does not use clone3, and therefore starts the thread. */
+		/* An old C library does not use clone3, so it can start the thread. */
 		const int rc = post_open(&post, &options, &err);
 		_exit(rc != 0 && (rc != -EPERM || strstr(err.text, "forbid clone3") == NULL));
 	}
@@ -278,7 +278,7 @@ TEST(incomplete_messages_are_bounded)
 		send_message(p.b.post, p.to_a, mixed_size(i), i);
 	PAIR_UNTIL(&p, c.next == 16);
 	free(c.expect);
-	/* A message above the receiver's limit must never arrive, but later messages must
+	/* A message above the receiver's limit must never arrive, but the messages after it must
 	 * arrive. */
 	send_message(p.b.post, p.to_a, (size_t)9 << 20, 0);
 	PAIR_UNTIL(&p, counters_of(p.a.post).link.refused[LINK_MALFORMED] > 0);
@@ -571,7 +571,8 @@ TEST(finished_transfers_are_reported)
 	assert_int_equal(post_peer(p.b.post, p.to_a, &info), 0);
 	assert_true(info.delivery_bytes_per_s > 0);
 	assert_int_equal(info.under_way_bytes, 0);
-	for (unsigned seen = 0; seen != 3;) { /* one message of each class, in any order */
+	/* One message of each class arrives, in any order. */
+	for (unsigned seen = 0; seen != 3;) {
 		assert_int_equal(post_transfer(p.b.post, &t), 0);
 		assert_int_equal(t.peer, p.to_a);
 		assert_int_equal(t.bytes, sizeof(block));
@@ -592,8 +593,9 @@ static int lose_large(void *context, uint8_t *frame, size_t size)
 	return *(bool *)context && size > 1200 ? 0 : 1;
 }
 
-/* On a network that loses full packets, small probes are still answered. Only the answer to a large
- * probe may show that large messages arrive again. */
+/* On a network that loses full packets, small probes are still answered. An answer to a small
+ * probe must not count as a sign that large messages arrive again. An answer to a large probe
+ * must count. */
 TEST(a_large_probe_shows_that_large_packets_pass)
 {
 	struct pair p;

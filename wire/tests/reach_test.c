@@ -1,4 +1,4 @@
-/* Tests how a machine finds the addresses at which others reach it. */
+/* Tests how a machine finds the addresses at which other machines reach it. */
 #include "wire/reach.h"
 
 #include <string.h>
@@ -37,7 +37,7 @@ TEST(a_providers_variables_are_read)
 	assert_int_equal(m.inside, 7703);
 	assert_string_equal(m.outside, "tcp://[::1]:7");
 	assert_false(look("", 0, 0, &m));
-	/* A last variable without NUL at its end must not be read. */
+	/* If the last variable has no NUL at its end, it must not be read. */
 	assert_false(look("PUBLIC_IPADDR=1.2.3.4", 12, 0, &m));
 }
 
@@ -58,8 +58,8 @@ TEST(an_address_is_chosen_in_order)
 	assert_string_equal(r.inside, "");
 }
 
-/* Machines with the same public address must get the inside addresses, whether the public address
- * was given by the operator or found. */
+/* Machines with the same public address must get the inside addresses, both if the operator has
+ * given the public address and if the machine has found it. */
 TEST(a_given_address_keeps_the_inside_ones)
 {
 	char own[1][LINK_ADDRESS_SIZE];

@@ -24,7 +24,7 @@ struct checks {
 	uint64_t next[POST_CLASSES];
 };
 
-/* Counts the loans that were not released. */
+/* Number of loans that were not released yet. */
 struct loans {
 	int held;
 };
@@ -195,7 +195,8 @@ TEST(new_keys_lose_no_frame_in_transit)
 }
 
 struct arrivals {
-	unsigned tensors, before_beat; /* before_beat: tensors that arrived before the beat */
+	/* before_beat: number of tensors that arrived before the heartbeat. */
+	unsigned tensors, before_beat;
 	bool has_beat;
 };
 

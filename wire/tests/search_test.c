@@ -128,7 +128,7 @@ static size_t fill_queue(uint16_t port, int *held, size_t most)
 }
 
 /* An address that does not answer must be named as the cause. If the name service was slow, the
- * name service must be named instead. */
+ * name service must be named and not the address. */
 TEST(an_address_without_an_answer_is_named)
 {
 	char address[LINK_ADDRESS_SIZE], found[LINK_ADDRESS_SIZE];
@@ -179,9 +179,9 @@ TEST(several_addresses_are_tried_in_turn)
 	assert_null(search_new("ipc:///tmp/x", ""));
 }
 
-/* A listener that accepts connections and never answers, such as a tunnel without its other end,
- * must be named as the trouble. In this test the link's clock runs faster than the clock of the
- * search. */
+/* A listener may accept connections and never answer, like a tunnel whose other end is missing.
+ * Such a listener must be named as the cause. In this test the link's clock runs faster than the
+ * clock of the search. */
 TEST(a_listener_that_does_not_answer_is_named)
 {
 	struct keys_identity *id = NULL;

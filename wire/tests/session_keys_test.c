@@ -24,7 +24,7 @@ struct two {
 	struct link_hook hook;
 	char address[LINK_ADDRESS_SIZE];
 	int64_t now_us;
-	/* Number of HELLOs that the dialer has sent since the last session began. */
+	/* Number of HELLOs that the dialer has sent after the test last set this number to 0. */
 	unsigned hellos;
 };
 
@@ -154,13 +154,13 @@ static void meet(struct two *t)
 	dials(t);
 	UNTIL(t, t->dialer.up == 1 && t->listener.up == 1);
 	t->now_us += LATER_US;
-	/* Counts HELLOs only from here on, because the dialer may have sent several HELLOs before
+	/* The count of HELLOs starts here, because the dialer may have sent several HELLOs before
 	 * it was connected. */
 	t->hellos = 0;
 }
 
-/* Checks that keys were replaced `times` times since the first session, and that the dialer
- * requested them once each time. */
+/* Checks that the keys of the first session were replaced `times` times so far, and that the
+ * dialer sent one request each time. */
 static void expect_renewed(struct two *t, unsigned times)
 {
 	UNTIL(t, t->dialer.up == 1 + times && t->listener.up == 1 + times);
@@ -173,8 +173,8 @@ static void expect_renewed(struct two *t, unsigned times)
 	assert_true(session_of(&t->dialer)->sent_bytes < 1000);
 }
 
-/* Checks that no new keys are requested just below half of the limit, and that the next messages,
- * which exceed half of the limit, cause a request. */
+/* Checks that no new keys are requested just below half of the limit. The next messages exceed
+ * half of the limit, and must cause a request. */
 static void expect_renewed_beyond_half(struct two *t, unsigned times)
 {
 	send_in_both_directions(t);
@@ -261,8 +261,8 @@ TEST(a_refused_dialer_waits)
 	end(&t);
 }
 
-/* The dialer first finds nobody at the address. When somebody listens there, the dialer must send
- * its HELLO as soon as it is connected, without waiting for its timer. */
+/* At first there is no listener at the address. When a listener starts there, the dialer must
+ * send its HELLO as soon as it is connected, without waiting for its timer. */
 TEST(a_dialer_that_found_nobody_asks_once_connected)
 {
 	struct two t;

@@ -277,7 +277,8 @@ static void a_broken_connection_of_several_is_redialed(void **state)
 	close(listener);
 }
 
-/* While the test holds this lock, nanomsg's thread does nothing. */
+/* Lock that nanomsg's thread needs for its work. While the test holds the lock, the thread does
+ * nothing. */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 
 /* Replaces the C library's epoll_wait, in which nanomsg's thread waits. */
@@ -313,7 +314,7 @@ static void take_of_size(int fd, size_t size)
 	assert_int_equal(bytes[all - 1], 5);
 }
 
-/* The caller's thread must pass only small frames to the kernel itself. */
+/* The caller's thread itself must pass small frames to the kernel, but no large frames. */
 static void a_large_frame_is_sent_by_nanomsgs_thread(void **state)
 {
 	char address[LINK_ADDRESS_SIZE];
@@ -336,8 +337,8 @@ static void a_large_frame_is_sent_by_nanomsgs_thread(void **state)
 	close(listener);
 }
 
-/* When the caller takes a frame, the caller must not also copy the next frame, which is large and
- * already in the kernel. nanomsg's thread must copy the next frame. */
+/* The caller takes a frame, and the next frame is large and already in the kernel. Not the caller
+ * but nanomsg's thread must copy the next frame. */
 static void a_large_frame_is_received_by_nanomsgs_thread(void **state)
 {
 	static const unsigned char head[HEAD + WORD] = {
@@ -412,8 +413,8 @@ static int serve_strangers(int tell, int all_here)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	assert_int_equal(socket_listen(&s, "tcp://127.0.0.1:0", bound, 1 << 16, NULL), 0);
 	assert_int_equal(write(tell, bound, sizeof(bound)), sizeof(bound));
-	/* As many strangers are connected as the limit allows. The process must still be able to
-	 * open files. */
+	/* The strangers have all connections that the limit allows. The process must still be
+	 * able to open files. */
 	assert_int_equal(read(all_here, &go, 1), 1);
 	while (connections_of(&s) < accept_most() - 32)
 		poll(NULL, 0, 1);
@@ -424,7 +425,7 @@ static int serve_strangers(int tell, int all_here)
 	}
 	for (int i = 0; i < 40; i++)
 		close(reserve[i]);
-	/* Only connections that received nothing for silent_ms may be ended. */
+	/* No connection has been silent for an hour, so no connection may be ended. */
 	if (socket_end_silent(&s, 3600000) != 0)
 		return 2;
 	while (connections_of(&s) > accept_most() / 2)

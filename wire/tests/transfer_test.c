@@ -18,7 +18,7 @@ struct channel {
 	char folder[64], from[96], to[96];
 	struct transfer t;
 	int64_t now_us;
-	struct msg_file_ask asks[ASKS]; /* (n) requests sent and not answered */
+	struct msg_file_ask asks[ASKS]; /* the n requests that were sent and not answered */
 	int n;
 };
 
@@ -117,8 +117,8 @@ FIXTURE_TEST(a_file_arrives_in_parts)
 	assert_true(most > 1 && most <= 16);
 }
 
-/* A third of the answers is lost. One time all requests under way are lost, as if the sender had
- * restarted. */
+/* A third of the answers is lost. At one point all requests under way are lost, as if the sender
+ * had restarted. */
 FIXTURE_TEST(lost_parts_are_requested_again)
 {
 	struct channel *c = *state;
@@ -194,8 +194,8 @@ FIXTURE_TEST(parts_of_another_size_or_order_change_nothing)
 	free(body);
 }
 
-/* A corpus file that an earlier process has fetched must not be sent again, unless it has
- * changed. */
+/* If an earlier process has fetched a corpus file and the file has not changed, it must not be
+ * sent again. */
 FIXTURE_TEST(a_corpus_is_fetched_once)
 {
 	struct channel *c = *state;

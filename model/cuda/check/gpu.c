@@ -184,7 +184,7 @@ static void check_model(const struct model_config *c, bool bf16, enum recompute 
 	trainer_free(cpu);
 }
 
-/* Checks that replicas on a CPU and a GPU keep the same bits when they step by the same sum. */
+/* Checks that replicas on a CPU and a GPU keep the same bits when they step with the same sum. */
 static void check_step(const struct model_config *c, bool bf16)
 {
 	struct stage_options o = { .batch = 1, .sequence = 8, .seed = 3 };
