@@ -28,16 +28,17 @@ static int try_open(const char *file, struct error *err)
 	return rc;
 }
 
-/* In an image with PyTorch, the library is only among the Python packages of its environment. */
-TEST(a_library_among_python_packages_is_found)
+/* Makes an environment of Python whose package `package` of NVIDIA has the library. */
+static void check_package(const char *package)
 {
-	char root[] = "/tmp/skippipe-cublas-XXXXXX", folder[PATH_MAX], link[PATH_MAX + 32];
+	char root[] = "/tmp/skippipe-nvidia-XXXXXX", folder[PATH_MAX], link[PATH_MAX + 32];
 	struct error err = { "" };
 	Dl_info cmocka;
 
 	assert_non_null(mkdtemp(root));
 	assert_int_not_equal(dladdr(dlsym(RTLD_DEFAULT, "_assert_true"), &cmocka), 0);
-	snprintf(folder, sizeof(folder), "%s/lib/python3.12/site-packages/nvidia/cu13/lib", root);
+	snprintf(folder, sizeof(folder), "%s/lib/python3.12/site-packages/nvidia/%s/lib", root,
+		 package);
 	assert_int_equal(file_make_folder(folder, &err), 0);
 	snprintf(link, sizeof(link), "%s/libnowhere.so.99", folder);
 	assert_int_equal(symlink(cmocka.dli_fname, link), 0);
@@ -49,6 +50,14 @@ TEST(a_library_among_python_packages_is_found)
 	setenv("VIRTUAL_ENV", root, 1);
 	assert_int_equal(try_open("libnowhere.so.99", &err), 0);
 	file_remove_folder(root);
+}
+
+/* In an image with PyTorch, the library is only among the Python packages of its environment: in
+ * its own package, or from CUDA 13 on in a common one. */
+TEST(a_library_among_python_packages_is_found)
+{
+	check_package("cu13");
+	check_package("cublas");
 }
 
 TEST(a_missing_function_is_named)
