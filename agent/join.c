@@ -266,8 +266,8 @@ static int begin_run(struct agent *a, const struct msg_welcome *w,
 	return 0;
 }
 
-/* Returns the size of the longest message in the run. A message has a header and an activation, a
- * piece of a slice, or a piece of a stage. */
+/* Returns the size of the longest message in the run: a header, followed by an activation, by a
+ * piece of a slice or by a piece of a stage. */
 static size_t longest_message(const struct links *links, const struct msg_welcome *w,
 			      const struct model_config *c)
 {

@@ -229,9 +229,9 @@ static bool terms_equal(const struct keys_terms *a, const struct keys_terms *b)
 	       a->ends_s == b->ends_s && a->is_revoked == b->is_revoked;
 }
 
-/* Returns true if the newly read list b equals a and a has no barred key. If a has barred keys,
- * the caller must replace a by b. The reason is that an operator has written the file, and this
- * lifts the bars. */
+/* Returns true if the newly read list b equals a and a has no barred key. A list with barred keys
+ * never equals b: an operator who writes the file lifts the bars, so the caller must replace a
+ * by b. */
 static bool same_entries(const struct keys_list *a, const struct keys_list *b)
 {
 	if (a->n != b->n)

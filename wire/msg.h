@@ -156,8 +156,8 @@ struct msg_heartbeat {
 	/* 1: the agent drains: it leaves as soon as its stage does not need it */
 	uint8_t drains;
 	uint32_t queued;      /* number of tasks that wait to run */
-	/* Number of tensors that the agent delays, and of sent tensors that are not acknowledged
-	 * yet. */
+	/* Number of tensors on their way: those that the agent delays, and those that it has sent
+	 * but that are not acknowledged yet. */
 	uint32_t in_flight;
 	uint64_t tasks_done;
 	uint64_t rss_bytes;
@@ -495,7 +495,7 @@ struct msg_commit {
 	float lr, beta1, beta2, eps, weight_decay;
 	/* A set of stages (bit s: stage s); 0: none. After the step, every stage outside the set
 	 * copies the weights and moments of a stage in the set (stage_set_source). Each node of a
-	 * stage outside the set has a standby copy of the stage whose weights it takes. */
+	 * stage outside the set already has them as a standby copy. */
 	uint64_t stack_from;
 	struct stage_visits visits;
 };

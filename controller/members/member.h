@@ -278,8 +278,8 @@ struct member_quota {
 	/* Limits on journal lines about the node's errors, and on journal lines from the node's
 	 * log. */
 	struct rate_limit troubles, log_lines;
-	/* Limits on the node's rows in the store, and on corrections that its reports about links
-	 * cause. */
+	/* Limits on the node's rows in the store, and on corrections of links after the node's
+	 * reports. */
 	struct rate_limit rows, corrections;
 	/* Limit on alerts about a second process with the node's key. */
 	struct rate_limit rivals;

@@ -73,9 +73,10 @@ int rates_begin(struct run *run, bool trained_before, struct error *err)
 
 /* ---- the rates ---- */
 
-/* Returns the hyperparameters for the end that the operator has ordered: a WSD schedule. The rate
- * falls from its value in iteration f->begin to the lowest rate of the run's hyperparameters. If
- * these hyperparameters never lower the rate, the rate falls to a tenth of the peak. */
+/* Returns the hyperparameters with which the run ends after the operator has ordered its end. Their
+ * schedule is WSD: the rate falls from its value in iteration f->begin to the lowest rate of the
+ * run's hyperparameters. If these hyperparameters never lower the rate, the rate falls to a tenth
+ * of the peak. */
 static struct hyperparameters finish_hyperparameters(const struct run *run,
 						     const struct finish_order *f)
 {

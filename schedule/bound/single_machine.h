@@ -33,7 +33,8 @@ struct single_machine {
 };
 
 /* Returns a lower bound of the makespan, in seconds. Sets *exact if the bound is the least makespan
- * itself. most_states: number of states kept for each triple of numbers of F, L and B done.
+ * itself. States with the same numbers of F, L and B tasks done form a group. most_states: number
+ * of states kept in a group.
  *
  * Only a formula is used if most_states is 0, or if there are more than SINGLE_MACHINE_MOST_SLOTS
  * slots or SINGLE_MACHINE_MOST_MB microbatches. The formula is the sum of all round trips, divided

@@ -289,8 +289,9 @@ static void halve(struct course *c, struct candidate **pool, int *n)
 		--*n;
 }
 
-/* Replaces some candidates by the best ones with other numbers of stages, so that different
- * candidates are refined. */
+/* Gives the pool candidates with different numbers of stages, so that each number may be refined.
+ * If an earlier candidate of the pool has as many stages, the candidate is replaced by the best one
+ * with a number of stages that the pool does not have yet. */
 static void diversify(struct course *c, struct candidate **pool, int n)
 {
 	const struct aim *aim = &c->effort.q->aim;

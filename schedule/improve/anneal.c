@@ -15,8 +15,8 @@
 /* The time limit of a move's simulation is computed as if the move lowered mean_finish to this
  * share of its present value. */
 #define LIKELY 0.98
-/* In small problems, pick_microbatch prefers late microbatches only if the problem has at least
- * this many microbatches. */
+/* In problems with short rounds (REGIME_SHORT_ROUNDS), pick_microbatch prefers late microbatches if
+ * there are at least this many microbatches. */
 #define LATE_OF 15
 /* Moves that change more microbatches than this are simulated without an estimate. */
 #define MOST_ESTIMATED 8

@@ -80,7 +80,8 @@ uint32_t used_plans_list(const struct state *s, struct used_plan *list, uint32_t
 
 		while (out > 0 && !has_newer(all, out))
 			out--;
-		/* If no plan has the same kind as a newer plan, the oldest plan is dropped. */
+		/* The oldest plan that has a newer plan of its kind is dropped. If there is none,
+		 * the oldest plan of all is dropped. */
 		out = out > 0 ? out : n - 1;
 		memmove(&all[out], &all[out + 1], (--n - out) * sizeof(*all));
 	}
