@@ -3,13 +3,13 @@
  *
  * The end of a run has phases, each with a deadline (advance_phase):
  *
- *     phase       left when                                 then RUNNING     a signal arrives or
- *     the console ends      SIGTERM to console and controller
+ *     phase       left when                                 then
+ *     RUNNING     a signal arrives or the console ends      SIGTERM to console and controller
  *                 the controller ends for good              SIGTERM to the console
  *     STOPPING    the controller has ended                  agents may end by themselves
  *                 LEAVE_US have passed                      SIGKILL to all
- *     PARTING     PART_US have passed                       SIGTERM to console and agents KILLING
- *         TERM_US have passed                       SIGKILL to all, again and again
+ *     PARTING     PART_US have passed                       SIGTERM to console and agents
+ *     KILLING     TERM_US have passed                       SIGKILL to all, again and again
  *
  * The controller ends first, so that it can write a checkpoint and close its store while the
  * agents still run.
