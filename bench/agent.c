@@ -1,7 +1,7 @@
 /* Measures what the host does to pass tensors through an agent. Three agents run on loopback, each
- * a process with a stage of its own. Every microbatch passes all three and returns, so six tensors
- * travel for it. The device `pretend` takes the time of a card but computes nothing, so the
- * processor times are those of the host's work.
+ * a process with a stage of its own. Every microbatch goes to each of them in turn and back to the
+ * first, forward and backward: six tensors travel for it. The device `pretend` takes the time of a
+ * card but computes nothing, so the processor times are those of the host's work.
  *
  *     build/bench/agent [FORMAT] [MICROBATCHES] [TOKENS]
  *         FORMAT fp32, bf16, q8 or q6, or all (default); 8 microbatches of 4,096 tokens with

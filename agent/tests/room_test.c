@@ -55,8 +55,8 @@ static bool two_lines_arrived(struct cluster *c)
 }
 
 /* Warnings that the agent logs before its admission reach the controller later, the oldest first.
- * The agent can keep only some lines, and drops later lines. The next line that the agent keeps
- * has the number of dropped lines. */
+ * The agent has room for a few lines, and drops lines that come while the room is full. When there
+ * is room again, the next line says how many were dropped. */
 TEST(test_warnings_wait_for_the_controller)
 {
 	struct cluster *c = cluster_make(6, cluster_six);

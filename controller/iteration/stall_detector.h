@@ -31,8 +31,7 @@ void stall_turn(struct iteration *it);
 void stall_sums_turn(struct iteration *it);
 /* Three functions for the other phases. stall_look returns true if the next check is due.
  * stall_for returns true if nothing has advanced the run for limit_us. stall_hung returns true if
- * nothing has advanced the run for a long time: as long as `tasks` tasks take one after
- * another. */
+ * nothing has advanced the run for the time that `tasks` tasks need one after another. */
 bool stall_look(struct iteration *it);
 bool stall_for(struct iteration *it, int64_t limit_us);
 bool stall_hung(struct iteration *it, uint32_t tasks);

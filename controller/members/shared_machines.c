@@ -16,8 +16,8 @@
 enum { LEAST_US = 500000 }; /* shortest time between two samples of an agent, microseconds */
 
 static const double newest_weight = 0.2; /* weight of the newest sample in the running average */
-/* An agent waits much if it waits for a processor for at least the share `begins` of its time. On
- * a machine that already counts as shared, the share `ends` is enough. */
+/* An agent counts as delayed if it spends at least this share of its time waiting for a processor:
+ * `ends` on a machine that already counts as shared, and `begins` on any other machine. */
 static const double begins = 0.25, ends = 0.12;
 /* Agents that use at least this share of the machine's processors have the machine to themselves */
 static const double whole_part = 0.75;

@@ -8,8 +8,8 @@
  * of its measured links differ by a common factor.
  *
  * After a correction the controller repeats the prediction for the plan in force. It adopts another
- * plan only if that plan gains more than a few percent. Otherwise noise would make the run change
- * plans. */
+ * plan only if that plan's iteration is at least 1.5% shorter (answers.c). Otherwise noise would
+ * make the run change plans. */
 #include "controller/planning/drift.h"
 
 #include <math.h>

@@ -4,8 +4,8 @@
 
 #include "controller/tests/protocol.h"
 
-/* A step, with one series of choices. Where the controller or chance decides, the model tries every
- * choice in turn. */
+/* A step of the model, and the choices that were made in it. A step runs once for each possible
+ * series of choices of the controller and of chance. */
 struct p_run {
 	const struct protocol *p;
 	struct p_state s;

@@ -16,7 +16,8 @@
  * 4. The first plan gave the stage to the candidate.
  * 5. The replica sends a gradient to the candidate in the shortest time.
  *
- * A keeper needs memory for twice the copy, and keeps one stage at most. */
+ * A keeper keeps one stage at most. It needs memory for the copy beside its own stage: four arrays
+ * with a float for each of the copied stage's weights, and a fifth array during a sum. */
 #include "controller/weights/standbys.h"
 
 #include <math.h>

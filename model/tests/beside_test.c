@@ -37,7 +37,8 @@ static void put(const char *name, const void *data, size_t size)
 struct beside_case {
 	const char *files[2][2]; /* names and contents of the files */
 	const char *text;
-	int32_t begin, tokens[8]; /* begin: first token, -1: none; tokens: ended by -1 */
+	int32_t begin;            /* token at the beginning of every text; -1: none */
+	int32_t tokens[8];        /* expected tokens, and -1 after the last one */
 	const char *refused;      /* a part of the expected error; NULL: the tokens are expected */
 };
 

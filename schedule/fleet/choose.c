@@ -289,9 +289,9 @@ static void halve(struct course *c, struct candidate **pool, int *n)
 		--*n;
 }
 
-/* Gives the pool candidates with different numbers of stages, so that each number may be refined.
- * If an earlier candidate of the pool has as many stages, the candidate is replaced by the best one
- * with a number of stages that the pool does not have yet. */
+/* Brings more numbers of stages into the pool, so that each number may be refined. If two
+ * candidates of the pool have equally many stages, the later one is replaced by the best candidate
+ * with a number of stages that is new to the pool. */
 static void diversify(struct course *c, struct candidate **pool, int n)
 {
 	const struct aim *aim = &c->effort.q->aim;

@@ -50,7 +50,7 @@ static void touch_out(struct moves *m)
 }
 
 /* Plans the first n microbatches with a small charge for delaying other microbatches, so that they
- * get nearly their best paths. Then takes the lanes that they delay out of the run. */
+ * get nearly their best paths. Then removes the lanes that these microbatches delay. */
 static bool force_lane(struct moves *m, int n)
 {
 	float charge = (float)(FIRST_CHARGE * rng_uniform(&m->rng));
