@@ -24,7 +24,8 @@
 
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, ANSWER_MOST = 64 << 20 };
 
-/* Temporary files of the choice of a cluster. They are removed when the rehearsal ends. */
+/* Temporary files that are made while a cluster is chosen. They are removed when the rehearsal
+ * ends. */
 struct chosen {
 	char folder[FILE_TEMPORARY];
 	char cluster[FILE_TEMPORARY + 32], plan[FILE_TEMPORARY + 32], answer[FILE_TEMPORARY + 32];

@@ -18,8 +18,8 @@
 #include "model/stage.h"
 #include "model/tensor.h"
 
-/* Offset in the flat array of each tensor of a layer. qkv: q, k and v as one matrix (C + 2 kv, C).
- * gate_up: gate and up as one matrix (2F, C). */
+/* For each tensor of a layer: its offset in the stage's array. qkv: q, k and v as one matrix
+ * (C + 2 kv, C). gate_up: gate and up as one matrix (2F, C). */
 struct layer_offsets {
 	size_t norm1, qkv, o, norm2, gate_up, down;
 };

@@ -23,7 +23,8 @@ int hours_comparison_start(const struct members *members, int64_t hours,
 /* Ends a comparison that is under way. h may be NULL. */
 void hours_comparison_free(struct hours_comparison *h);
 bool hours_comparison_is_done(const struct hours_comparison *h);
-/* Returns the RECIPES rows of a comparison that is done, borrowed. NULL: no plan was found, or no
+/* Returns the rows of a comparison that is done, one for each recipe (RECIPES rows). They are
+ * borrowed. NULL: no plan was found, or no
  * stage may be skipped; err says why. */
 const struct hours_row *hours_comparison_rows(const struct hours_comparison *h, struct error *err);
 int64_t hours_comparison_hours(const struct hours_comparison *h);

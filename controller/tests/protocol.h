@@ -131,7 +131,7 @@ enum p_cut {
 /* The cut to which a node's weights belong, once the record has the new stages. */
 enum p_cut_held { P_OF_FORMER, P_OF_NONE, P_OF_NEW };
 
-/* The weights of a node with regard to its stage. */
+/* How far a node is in getting the weights of its stage. */
 enum p_load {
 	/* the node has not moved, or the controller knows that it holds its new stage */
 	P_HAS_WEIGHTS,

@@ -63,8 +63,7 @@ bool copy_holder_silent(const struct run *run, const struct member *m, int stage
 uint64_t copies_hash(const struct members *members, int stage, uint64_t iteration);
 /* Returns a node, other than `but`, that keeps a usable copy of the stage; NULL: none. */
 struct member *copies_holder(struct members *members, int stage, const struct member *but);
-/* Returns true if m is excluded, and m's own weights are those of the stage after the last
- * commit. */
+/* Returns true if m is excluded, and m's own weights belong to this stage and have all commits. */
 bool copy_of_excluded(const struct members *members, const struct member *m, int stage);
 /* Marks the nodes whose copies get the stage's sum, and lists them in `nodes`, which has room for
  * all members. Returns their number. */

@@ -127,8 +127,8 @@ struct cuda_stage {
 
 /* ---- activations.c ---- */
 
-/* Encode x (n) in device memory to other device memory (codec_bytes), and decode it from there. If
- * the codec has channels, n must be the size of an activation. */
+/* Encode x (n) to codec_bytes bytes at `to`, or decode such bytes. All arrays are in device memory.
+ * If the codec has channels, n must be the size of an activation. */
 void cuda_encode(struct cuda_stage *s, const struct codec *c, void *to, float *x, size_t n);
 void cuda_decode(struct cuda_stage *s, const struct codec *c, float *to, void *from, size_t n);
 /* Copies a task's input to `to` (R, C) in device memory. The input may be in device memory

@@ -222,10 +222,9 @@ static int send_lossy(struct post *p, struct peer *peer, const struct post_part 
 	return send_content(p, peer, trunk_of_lossy(peer), content, filled, now_us);
 }
 
-/* Opens more connections if a burst of activations is longer than the present connections can
- * send with one flight each. After a pause, TCP sends ten segments of each connection at once and
- * the rest a round trip later. The new connections serve the next burst. No connection is opened
- * while the rate is unknown. */
+/* Opens more connections if the present ones cannot send a burst of activations at once. After a
+ * pause, TCP sends ten segments of each connection at once and the rest a round trip later. The new
+ * connections serve the next burst. No connection is opened while the rate is unknown. */
 static void widen_for_bursts(struct post *p, struct peer *peer, size_t bytes)
 {
 	struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];
