@@ -16,8 +16,17 @@ for i in $(seq 0 5); do
 	agents[i]=$!
 	started+=($!)
 done
+# The nodes keep the stages of this file: n03 and n05 have different stages. A command would not exclude n05 if it were
+# the last replica of its stage.
+nodes= delays=
+for i in 0 1 2 3 4 5; do
+	nodes+=",{\"id\":$i,\"location\":\"here\",\"forward_s\":0.01,\"backward_s\":0.02,\"loss_s\":0.01,\"memory\":8,\"stage\":$((i % 3))}"
+	delays+=,[0.001,0.001,0.001,0.001,0.001,0.001]
+done
+echo "{\"format\":\"skippipe.cluster/1\",\"name\":\"six\",\"stages\":[2,2,2],\"nodes\":[${nodes#,}],\"delay_s\":[${delays#,}]," \
+	"\"microbatches_per_data_node\":3}" >"$dir/cluster.json"
 "$sk" controller --run-dir "$dir/run" --key "$dir/controller.key" --admitted "$dir/admitted" \
-	--listen "ipc://$dir/door" --agents 6 --stages 2,2,2 --skip 0 --microbatches 3 --iterations 40 --time-scale 0 \
+	--listen "ipc://$dir/door" --cluster "$dir/cluster.json" --assignment given --skip 0 --iterations 40 --time-scale 0 \
 	--eval-every 0 --format jsonl --at 8:fail:5 >"$dir/events" 2>"$dir/controller.err" &
 controller=$!
 started+=($controller)
