@@ -533,7 +533,7 @@ int cudnn_plan(struct cudnn *c, const struct cudnn_shape *shape, struct error *e
 	forget_plans(c);
 	c->shape = *shape;
 	for (int i = 0; i < PASSES && rc == 0; i++)
-		rc = plan_pass(c, i, err);
+		rc = plan_pass(c, (enum cudnn_pass)i, err);
 	if (rc != 0)
 		forget_plans(c);
 	return rc;
