@@ -24,7 +24,7 @@ enum {
 	OPERATIONS_MOST = 24,
 	PROPOSALS_MOST = 16, /* proposals of code that are read */
 	PASSES = 2,
-	VERSION_LEAST = 91801, /* see cudnn_check */
+	VERSION_LEAST = 91801,  /* see cudnn_check */
 	SCORES_MOST = 512 << 20 /* limit of the workspace of several sequences, in bytes */
 };
 
@@ -634,31 +634,31 @@ static void *find(const struct cudnn *c, const struct cudnn_arrays *a, enum plac
 {
 	const struct cudnn_shape *s = &c->shape;
 	const int64_t keys = s->heads * s->size, values = keys + s->kv_heads * s->size;
-	const int64_t rows = first * s->length;
-	uint16_t *qkv = (uint16_t *)a->qkv + rows * s->stride;
-	uint16_t *dqkv = (uint16_t *)a->dqkv + rows * s->stride;
+	/* Numbers before the first sequence, in each kind of array. */
+	const int64_t rows = first * s->length, qkv = rows * s->stride;
+	const int64_t small = rows * s->heads, out = small * s->size;
 
 	switch (place) {
 	case IN_QUERIES:
-		return qkv;
+		return (uint16_t *)a->qkv + qkv;
 	case IN_KEYS:
-		return qkv + keys;
+		return (uint16_t *)a->qkv + qkv + keys;
 	case IN_VALUES:
-		return qkv + values;
+		return (uint16_t *)a->qkv + qkv + values;
 	case IN_DQUERIES:
-		return dqkv;
+		return (uint16_t *)a->dqkv + qkv;
 	case IN_DKEYS:
-		return dqkv + keys;
+		return (uint16_t *)a->dqkv + qkv + keys;
 	case IN_DVALUES:
-		return dqkv + values;
+		return (uint16_t *)a->dqkv + qkv + values;
 	case IN_OUT:
-		return (uint16_t *)a->out + rows * s->heads * s->size;
+		return (uint16_t *)a->out + out;
 	case IN_DOUT:
-		return (uint16_t *)a->dout + rows * s->heads * s->size;
+		return (uint16_t *)a->dout + out;
 	case IN_LSE:
-		return (float *)a->lse + rows * s->heads;
+		return (float *)a->lse + small;
 	case IN_DOT:
-		return (float *)a->dot + rows * s->heads;
+		return (float *)a->dot + small;
 	case VALUE_SCALE:
 		*value = a->scale;
 		return value;

@@ -183,8 +183,11 @@ TEST(long_sequences_are_computed_in_turn)
 {
 	const struct cudnn_shape shape = { 4, 4096, 16, 16, 128, 6144 };
 	struct error err = { "" };
-	static uint16_t qkv[1];
-	const struct cudnn_arrays arrays = { .qkv = qkv, .workspace = qkv };
+	/* The emulation does not use the arrays' contents here. */
+	static _Alignas(16) uint16_t memory[8];
+	const struct cudnn_arrays arrays = { memory, memory, memory, memory,
+					     memory, memory, memory, 1 };
+	const size_t sequence = 4096 * 16 * 128 * sizeof(uint16_t);
 	struct cudnn *c;
 
 	fake.idle = true;
@@ -198,6 +201,9 @@ TEST(long_sequences_are_computed_in_turn)
 	assert_int_equal(cudnn_run(c, CUDNN_BACKWARD, &arrays, &err), 0);
 	assert_int_equal(fake.executions, 4);
 	assert_int_equal(fake.batch, 1);
+	/* The first operation multiplies the outputs by their gradients. */
+	for (size_t i = 0; i < 4; i++)
+		assert_ptr_equal(fake.first[i], (const char *)arrays.dout + i * sequence);
 	cudnn_close(c);
 	fake.idle = false;
 }
@@ -234,8 +240,7 @@ TEST(old_versions_are_refused)
 
 	fake.version = 91800;
 	assert_int_equal(cudnn_open(&c, &fake_functions, NULL, &err), -ENOTSUP);
-	assert_string_equal(err.text,
-			    "cuDNN is version 9.18.0: attention needs 9.18.1 or later");
+	assert_string_equal(err.text, "cuDNN is version 9.18.0: attention needs 9.18.1 or later");
 	assert_null(c);
 	fake.version = 91801;
 	assert_int_equal(cudnn_open(&c, &fake_functions, NULL, &err), 0);
@@ -258,8 +263,10 @@ TEST(refusals_are_reported)
 		rc = cudnn_open(&c, &fake_functions, NULL, &err);
 		if (rc == 0)
 			rc = cudnn_plan(c, &shape, &err);
-		if (rc == 0)
+		if (rc == 0) {
+			cudnn_close(c);
 			break;
+		}
 		refused++;
 		assert_true(strstr(err.text, "because of the test") ||
 			    strstr(err.text, "none of them is"));

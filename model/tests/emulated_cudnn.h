@@ -62,8 +62,9 @@ static struct {
 	int alive; /* descriptors that exist */
 	bool idle; /* plans do not compute, and their first pointers are kept */
 	int executions;
-	const void *queries[8]; /* where the executed plans found their queries */
-	int64_t batch;          /* number of sequences in the queries of the latest plan */
+	/* For each execution: where the first tensor of the first operation was. */
+	const void *first[8];
+	int64_t batch;          /* number of sequences in the latest execution */
 	void *stream;
 } fake = { .version = 92800, .proposals = 1 };
 
@@ -468,7 +469,7 @@ static int fake_execute(void *handle, void *plan, void *pack)
 					    (uintptr_t)t->at % (uintptr_t)t->alignment == 0);
 			}
 	fake.batch = p->tensors[0].d[0];
-	fake.queries[fake.executions++ % 8] = p->steps[0].x->at;
+	fake.first[fake.executions++ % 8] = p->steps[0].x->at;
 	for (size_t i = 0; !fake.idle && i < p->n_steps; i++)
 		compute(&p->steps[i]);
 	return refuses();
