@@ -110,8 +110,8 @@ def make_tokenizer(kind, text):
 
 
 def tokenize(tokenizer, text):
-    subprocess.run([program, "tokenize", "--tokenizer", tokenizer, "--out", work + "/out.bin", "--corpus", text], check=True,
-                   stdout=subprocess.DEVNULL)
+    subprocess.run([program, "tokenize", "--tokenizer", tokenizer, "--out", work + "/out.bin", "--force", "--corpus", text],
+                   check=True, stdout=subprocess.DEVNULL)
     magic = numpy.fromfile(work + "/out.bin", dtype="<u4", count=1)[0]
     return numpy.fromfile(work + "/out.bin", dtype="<u2" if magic == 20240520 else "<u4", offset=1024)
 
