@@ -232,6 +232,22 @@ TEST(only_deterministic_code_is_chosen)
 	fake.deterministic = 0;
 }
 
+/* Code can be chosen for a card that is not there, from cuDNN's description of the card. */
+TEST(a_device_may_be_described)
+{
+	const struct cudnn_shape shape = shape_of(HEADS);
+	struct error err = { "" };
+	struct cudnn *c = NULL;
+	char text[64];
+
+	assert_int_equal(cudnn_open_described(&c, &fake_functions, "{}", &err), 0);
+	assert_int_equal(cudnn_plan(c, &shape, &err), 0);
+	cudnn_text(c, text, sizeof(text));
+	assert_string_equal(text, "cuDNN 92800:100:100");
+	cudnn_close(c);
+	assert_int_equal(fake.alive, 0);
+}
+
 /* Earlier versions have known defects (cudnn.h). */
 TEST(old_versions_are_refused)
 {
