@@ -70,6 +70,9 @@ enum {
 	PIECE_LEAST_BYTES = 16384, /* default of the option piece_least_bytes */
 	CONTROL_CONNECTIONS = 4 /* connections for control messages; heartbeats use them in turn */
 };
+/* Longest chunk of a tensor. Each chunk costs the event loop a fixed time. Only links within a
+ * machine use it: those between machines have chunks of 64 KiB. */
+#define CHUNK_BYTES ((size_t)4 << 20)
 /* Limit of unacknowledged bytes, for each peer and class of messages. */
 #define RETAINED_BYTES ((size_t)128 << 20)
 /* Limit of the bytes of messages that have not arrived completely. */
@@ -561,7 +564,7 @@ static int open_posts(struct agent *a, int64_t now_us, struct error *err)
 		.identity = o->identity,
 		.admitted = a->admitted,
 		.roles = KEYS_ROLE_BIT(KEYS_AGENT),
-		.chunk_bytes = o->chunk_bytes,
+		.chunk_bytes = o->chunk_bytes ? o->chunk_bytes : CHUNK_BYTES,
 		.message_most_bytes = links_message_bytes(&a->modules.links),
 		.retained_most_bytes = o->retained_bytes ? o->retained_bytes : RETAINED_BYTES,
 		.assembling_most_bytes = ASSEMBLING_BYTES,
