@@ -8,8 +8,8 @@
  *
  *   - the seconds of an iteration and of the sum of gradients
  *   - the gap to the lower bound
- *   - the ratio to the published scheduler's schedule under the same execution model, if there is
- *     one (below 1 is better), and the milliseconds until a better one was found
+ *   - if the published scheduler's schedule is known: the ratio to its time under the same
+ *     execution model (below 1 is better), and the milliseconds until a better plan was found
  *   - the milliseconds to the first valid plan, and to a plan within 1% of the final one
  *   - evaluations per second
  *   - the microseconds of a full run of the final plan in the fast simulation

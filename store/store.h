@@ -9,9 +9,9 @@
  * a few other rows are durable too, as their functions say. All other rows are written without a
  * sync of their own: they survive kill -9, and the next commit makes them safe from a power cut.
  *
- * One writer. The writer holds a flock on RUN-DIR/run.lock. Where flock does not reach, every
- * transaction checks that the writer's epoch in the file is still its own (-ESTALE: another writer
- * has taken over).
+ * One writer. The writer holds a flock on RUN-DIR/run.lock. The file also names
+ * the writer's epoch. Every transaction checks that no other writer, which flock failed to exclude,
+ * has changed the epoch (-ESTALE).
  *
  * Errors. Functions return 0 or a negative errno, and *err names the file and the cause: -ENOENT no
  * such run or row, -EEXIST, -EBUSY another writer, -ENOSPC, -EROFS, -EIO, -EBADMSG the file is

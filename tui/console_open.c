@@ -221,8 +221,8 @@ static void choose_name(char out[64], const char *given)
 		snprintf(out, 64, "%.20s@%.38s", user && *user ? user : "operator", host);
 }
 
-/* Opens the parts of a console; later parts depend on earlier ones. The terminal comes last, so
- * that an error before it is printed on an unchanged screen. */
+/* Opens the parts of a console; later parts depend on earlier ones. The terminal comes last:
+ * the error of an earlier part is then printed on an unchanged screen. */
 int console_open(struct console *c, const struct options *o, struct error *err)
 {
 	int rc;

@@ -121,9 +121,9 @@ static void finish(struct transfer *t)
 	unlink(t->aside);
 }
 
-/* Returns true if an earlier process has already fetched this file of the corpus, because size
- * and modification time are the same. Always returns false for the file of a stage, because such
- * a file is requested again only if its hash is wrong. */
+/* Returns true if an earlier process has already fetched this file of the corpus. The proof is an
+ * equal size and modification time. Always returns false for the file of a stage: such a file is
+ * requested again only if its hash is wrong. */
 static bool is_unchanged(const struct transfer *t)
 {
 	struct stat st;

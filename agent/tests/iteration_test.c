@@ -18,7 +18,7 @@
 
 enum { NODES = 6, ME = 1, P = 8, COMMITTED = 4, NEXT = 5, EPOCH = 7, ACTIVATION = 4 };
 
-/* Makes an agent without a worker and a controller. The tests check only how many messages the
+/* Makes an agent that has no worker and no controller. The tests check only how many messages the
  * agent sends. */
 static int begin(void **state)
 {

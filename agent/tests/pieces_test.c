@@ -541,8 +541,8 @@ static int give(struct fetch *f, uint32_t piece, uint64_t iteration, int64_t now
 	return rc;
 }
 
-/* Makes a commit's step as standby.c does. Steps all pieces that have arrived, but not the pieces
- * of a later iteration. */
+/* Applies the optimizer's step of a commit to the pieces that have arrived, as standby.c does.
+ * Pieces of a later iteration are left out. */
 static void step_held(struct fetch *f)
 {
 	size_t from, n;

@@ -18,8 +18,8 @@ enum { NODES = 6, ME = 1, STAGE = 2, P = 31, COMMITTED = 4, NEXT = 5, SECOND = 1
 
 static const uint16_t replicas[] = { 0, ME, 3 };
 
-/* Makes an agent without a worker and a controller. The tests do the worker's jobs and check only
- * how many messages the agent sends. The emulated transfer of a slice takes one second. */
+/* Makes an agent that has no worker and no controller. The tests do the worker's jobs and check
+ * only how many messages the agent sends. The emulated transfer of a slice takes one second. */
 static int begin(void **state)
 {
 	struct agent *a = lone_agent_new(ME, NODES);

@@ -17,8 +17,8 @@ struct act {
 	uint64_t id;
 	enum command_verb verb;
 	int node;
-	/* The number of skipped stages (SKIP) or the format (WIRE, SUM_WIRE): after the act in
-	 * `value`, and before the act in `before`. INJECT: `value` is the fault's id. */
+	/* The number of skipped stages (SKIP) or the format (WIRE, SUM_WIRE). `value` holds what
+	 * the act set, and `before` what it replaced. INJECT: `value` is the fault's id. */
 	int64_t value, before;
 	/* The act cannot be undone because it was undone already, because its fault has healed, or
 	 * because it is itself an undo */

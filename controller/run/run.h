@@ -183,7 +183,7 @@ struct run {
 	/* The last commit as announced. The announcement is repeated to nodes that may have missed
 	 * it. */
 	struct msg_commit last_commit;
-	struct requests requests; /* requests that the parts queue and the loop carries out */
+	struct requests requests; /* queued by the parts, and carried out by the loop */
 	struct ending ending;
 
 	struct run_record record;

@@ -623,8 +623,8 @@ FIXTURE_TEST(the_wait_for_recorded_hashes_ends)
 	assert_true(member_is_replica(&c->members.list[3]));
 }
 
-/* Records that stage 1 was restored with other weights after the last commit. other: node 1
- * returns, too, with the weights from before the restore. */
+/* Records that stage 1 was restored with other weights after the last commit. If `other` is true,
+ * node 1 also returns, with the weights from before the restore. */
 static void put_back_after(void **state, bool other)
 {
 	struct store_restore made = { .iteration = COMMITS,

@@ -22,9 +22,9 @@ double placement_transfer_s(const struct members *members, const struct member *
 			    const struct member *to, double bytes);
 /* Returns true if m's links to the stage's replicas do not delay the sums. */
 bool placement_near(const struct members *members, const struct member *m, int stage);
-/* Returns the stage that m gets if it is to join `stage`. The result is `stage`, unless m's links
- * to it are too slow. m then exchanges stages with an absent node, and the result is the absent
- * node's former stage. -1: none. */
+/* Returns a stage for m, where `stage` needs a node. The result is `stage`, unless m's links to it
+ * are too slow. m then exchanges stages with an absent node, and the result is the absent node's
+ * former stage. -1: none. */
 int placement_for(struct members *members, struct member *m, int stage);
 
 #endif

@@ -54,8 +54,8 @@ static void carve_scratch(struct cuda_stage *s, struct carver *c)
 }
 
 /* Returns the bytes of a buffer through which an activation crosses the bus; 0: activations stay on
- * the device. The buffer is large enough for any format: with the means of channels, a small
- * encoded activation may be larger than its floats. */
+ * the device. The buffer is large enough for any format. A format may also carry the mean of each
+ * channel, so a small activation may need more bytes than its floats. */
 static size_t crossing_bytes(const struct cuda_stage *s)
 {
 	return s->l->activations_stay ? 0 : s->rows * s->l->config.dim * sizeof(float) + ALIGN;

@@ -139,9 +139,8 @@ TEST(softmax_in_tiles)
 
 TEST(bf16_rounds_to_even)
 {
-	/* First row: 1; 1 and half a step of bf16, which rounds down to even; 1 and one and a half
-	 * steps, which rounds up; 1 and a little over half a step, which rounds up.
-	 */
+	/* In steps of bf16 above 1, the first row has 0; 0.5, which rounds down to even; 1.5, which
+	 * rounds up to even; and a little more than 0.5, which rounds up. */
 	static const float x[2][4] = { { 1, 0x1.01p0f, 0x1.03p0f, 0x1.010002p0f },
 				       { -2.5f, 0, 0x1p-126f, 3e38f } };
 	static const uint16_t want[2][3] = { { 0x3f80, 0x3f80, 0x3f82 },

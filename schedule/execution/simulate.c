@@ -76,7 +76,8 @@ struct simulated_run {
 	int *stage_of; /* array of n_nodes; -1: no stage */
 };
 
-/* Returns the hop at which a microbatch's task at this step of its chain (0 to 2 * length) runs. */
+/* A microbatch has a chain of tasks, numbered by `step` from 0 to 2 * length. Returns the hop of
+ * one of them. */
 static int step_hop(const struct plan_microbatch *m, int step)
 {
 	if (step < m->length)

@@ -36,7 +36,7 @@ enum regime {
 	REGIME_NODE_CLASSES, /* similar nodes are treated as one in first plans and bounds */
 	/* If sums of gradients count, random placements of nodes are tried too. */
 	REGIME_RESTARTS,
-	/* The algorithm dtfm uses its full population. In larger clusters it uses a smaller one. */
+	/* The algorithm dtfm uses its full population; otherwise it uses a smaller one. */
 	REGIME_POPULATION,
 	/* Several starts are annealed in rounds that cool down, always in four chains. In larger
 	 * problems, the temperature is constant, and there is one chain for each thread. */

@@ -16,8 +16,8 @@
 /* The map's rectangle on the screen, and which of its cells are taken. */
 struct map_spots {
 	struct rect at;
-	/* array of (h, w): 0: the cell is free; otherwise 1 + the group of the marker there, at
-	 * most 255 */
+	/* Array of (h, w). 0: the cell is free. Otherwise, the group of the marker there, plus 1;
+	 * the sum is at most 255. */
 	uint8_t *taken;
 };
 

@@ -243,7 +243,8 @@ const char *state_ratio_text(int64_t ratio, char text[SKIP_SHARE_TEXT]);
 bool state_has_step(const struct state *s, enum gather_step step);
 /* Returns true during the first steps of a run that measures its links, until they are measured. */
 bool state_is_measuring(const struct state *s);
-/* Returns true if no node has a stage yet. Messages report stage 0 for every node until then. */
+/* Returns true if no node has a stage yet. Messages then report stage 0 for
+ * every node. */
 bool state_has_no_stages(const struct state *s);
 /* Returns the number of warnings and alerts that are not acknowledged. */
 uint32_t state_alerts(const struct state *s);

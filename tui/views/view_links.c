@@ -15,8 +15,8 @@ enum { LIST_LEAST = 33 };
 
 enum column { LINK, PLAN, TOOK, TIMES, LATENCY, SPREAD, RATE, LOSS, SNR, BAR, COLUMNS };
 
-/* With a lower signal to noise ratio of activations, their format (--wire) is too coarse for this
- * model. */
+/* If the signal to noise ratio of activations is below this value, the format of the activations
+ * (--wire) is too coarse for this model. */
 static const float snr_least_db = 25;
 
 struct worst {

@@ -26,8 +26,8 @@
 
 /* Parses the terms from the text after an entry's name. -EINVAL: the text has no valid terms. */
 int invitations_parse_terms(const char *text, struct keys_terms *out, struct error *err);
-/* Writes the terms of an entry as the list's file has them after the entry's name, with a space
- * before them. Writes "" if the entry is no invitation. */
+/* Writes a space and the terms of an entry, in the format of the list's file. Writes "" if the
+ * entry is no invitation. */
 void invitations_print_terms(const struct keys_entry *entry, char out[INVITATION_TERMS_SIZE]);
 
 /* Adds an invitation to the list, and removes invitations that ended more than INVITATION_KEPT_S
