@@ -22,6 +22,8 @@
 #   swapped33, first-skipped, any-order, unequal    whole33 with exchanged stages, or with one rule broken
 #   speed, robust          the recipes
 #   speed15, robust40      a recipe whose first phase lasts for 15 or 40% of the iterations (any number)
+#   steps25-50             growth in two steps: all middle stages are skipped in the first 25% of the iterations, half of
+#                          them until 50%, and none in the rest (any numbers)
 #   full-planned, third-planned, speed-planned, robust-planned    only deep: the paths of plans for shipped20.json
 #
 # FORMATS lists formats as WIRE/SUM-WIRE. All runs of a seed use the same data. The curve of a run is in
@@ -93,6 +95,8 @@ rules() { # rules RUN: prints the options for its layers and paths
 	speed[0-9]*) echo "$layers --always $always --stack --skip-schedule $((stages - 2))@0,0@${1#speed}%" ;;
 	robust[0-9]*) echo "$layers --always $always --stack" \
 		"--skip-schedule $((stages - 2))@0,30%:$(((stages - 1) / 2))@${1#robust}%" ;;
+	steps[0-9]*) echo "$layers --always $always --stack --skip-schedule" \
+		"$((stages - 2))@0,$(((stages - 1) / 2))@$(sed 's/steps\(.*\)-\(.*\)/\1%,0@\2%/' <<<"$1")" ;;
 	full-planned) echo "$layers $(plan "full-$n" --always 5 --skip-schedule 0@0)" ;;
 	third-planned) echo "$layers $(plan "third-$n" --always 5 --skip-schedule 2@0)" ;;
 	*-planned) echo "$layers --stack $(plan "$1-$n" --recipe "${1%-planned}")" ;;
