@@ -236,20 +236,24 @@ bool post_idle(const struct post *p, post_peer_id id)
 	return true;
 }
 
+/* Each probe is answered by itself. Only the earliest answer is kept. */
 int post_probe(struct post *p, post_peer_id id, bool large, int64_t now_us)
 {
 	struct peer *r = net_peer_find(p, id);
+	int64_t pong_us;
 
 	(void)now_us;
 	if (!r)
 		return -ENOENT;
 	if (!r->up)
 		return -ENOTCONN;
-	if (r->other && !net_is_cut(p->process, r->process) && !sim_chance(net.loss) &&
-	    r->pong_us[large] == INT64_MAX &&
-	    !(large && net_is_narrow(p->process, r->process))) {
+	if (!r->other || net_is_cut(p->process, r->process) || sim_chance(net.loss) ||
+	    (large && net_is_narrow(p->process, r->process)))
+		return 0;
+	pong_us = sim.now_us + sim_delay(2 * net_delay(r));
+	if (pong_us < r->pong_us[large]) {
 		r->ping_us[large] = sim.now_us;
-		r->pong_us[large] = sim.now_us + sim_delay(2 * net_delay(r));
+		r->pong_us[large] = pong_us;
 	}
 	return 0;
 }
