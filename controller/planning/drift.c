@@ -36,8 +36,8 @@
  *     lossy     1,000 transfers, half of them of 0.05 s and half of 0.35 s; the correct answer is
  *               one correction, to the mean
  *     varying   1,000 transfers of 0.12 s with a standard deviation of 30%; no correction is needed
- *     slower    the transfer time of a link rises from 0.05 to 0.25 s; transfers until plans
- *               assume over 0.2 s
+ *     slower    the transfer time of a link rises from 0.05 to 0.25 s. The figure is the number of
+ *               transfers until plans assume more than 0.2 s
  *     links     1,000 reports of four links whose times vary by 50%, independently of each other
  *     tasks     eight nodes, 200 iterations, four tasks of 0.1 s each, which vary by 15%; one in
  *               20 takes three times as long; no correction is needed

@@ -63,8 +63,8 @@ static int load_saved(struct recorded_run *r, struct recorded_part *p, const cha
 	return 0;
 }
 
-/* Converts bytes_s, the time in which each link sends the bytes of an activation, to activations
- * in fp32. If links were measured, the record has these times for the run's first format. */
+/* Sets bytes_s, the time in which each link sends the bytes of an activation, to the time for fp32.
+ * If links were measured, the record has these times for the run's first format. */
 static void restore_bytes(struct cluster *c, const char *recorded)
 {
 	struct link_table *links = link_table_parse(recorded);

@@ -21,8 +21,8 @@ static const struct {
 	{ IN(NOTHING), RESTORING_READ, RESTORING_CHECKPOINT },
 	{ IN(NOTHING), RESTORING_BUILD, RESTORING_FIRST_WEIGHTS },
 	{ IN(NOTHING), RESTORING_COMBINE, RESTORING_AVERAGE },
-	/* REJECT does not occur in the state AVERAGE. If an average fails, the checkpoints that it
-	 * was made of stay usable. */
+	/* REJECT does not occur in the state AVERAGE. If an average fails, its source
+	 * checkpoints remain usable. */
 	{ GOES_BACK, RESTORING_REJECT, RESTORING_NOTHING },
 	{ ANY, RESTORING_GIVE_UP, RESTORING_NOTHING },
 	{ GOES_BACK | IN(AVERAGE), RESTORING_FINISH, RESTORING_NOTHING },

@@ -91,7 +91,7 @@ struct rotate_args {
 	float sign;
 };
 
-/* One block for each row of gu (rows, 2f), which has gate, then up. */
+/* One block for each row of gu (rows, 2f). A row holds f values of the gate, then f of up. */
 struct swiglu_args {
 	const real *gu;
 	real *h; /* (rows, f) output */

@@ -205,8 +205,8 @@ static const char *rope_kind(struct reader *r, const char *in, const json_t *obj
 	return kind;
 }
 
-/* Reads the context length before scaling, from inside the RoPE object or from beside it. The
- * library's default is the model's context. */
+/* Reads the original context length, which holds before RoPE is scaled. Its key is inside the RoPE
+ * object or beside it. Without the key, the library uses the model's context. */
 static void take_original_context(struct reader *r, const char *in, const json_t *object)
 {
 	static const char key[] = "original_max_position_embeddings";

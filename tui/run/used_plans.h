@@ -23,9 +23,10 @@ struct used_plan {
 	float measured_s, measured_sync_s; /* medians over the plan's newest 256 iterations */
 };
 
-/* Lists the plan in force and the earlier plans that ran, newest first, `most` at most. If there
- * are more, the list drops plans, oldest first, for which a newer plan has the same algorithm,
- * stages and skip ratio. Returns the number of plans. */
+/* Lists the plan in force and the earlier plans that ran, newest first, `most` at most. Two plans
+ * are alike if they have the same algorithm, stages and skip ratio. If there are more than `most`
+ * plans, plans with a newer plan that is alike are left out, oldest first. Returns the number of
+ * listed plans. */
 uint32_t used_plans_list(const struct state *s, struct used_plan *list, uint32_t most);
 
 #endif

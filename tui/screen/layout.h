@@ -23,7 +23,7 @@ struct layout {
 };
 
 /* Divides a screen of w x h cells. nodes: number of listed nodes; largest: number of nodes in the
- * largest stage; follow: true if a microbatch is followed, which has a panel. */
+ * largest stage; follow: true if the screen has the panel of a followed microbatch. */
 void layout_make(struct layout *out, int w, int h, uint32_t nodes, uint32_t largest,
 		 bool follow);
 
