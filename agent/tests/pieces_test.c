@@ -739,7 +739,7 @@ TEST(test_a_long_transfer_is_no_queue)
 	fetch_end(&f);
 }
 
-/* A piece waited behind other pieces, and its iteration is past when it arrives. The next request
+/* A piece that waited behind other pieces arrives after the end of its iteration. The next request
  * must then be for one piece alone. */
 TEST(test_a_late_piece_is_requested_alone)
 {

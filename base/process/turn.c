@@ -30,8 +30,8 @@ void turn_end(int turn)
 {
 	if (turn < 0)
 		return;
-	/* Unlocks explicitly: close alone keeps the lock if a child forked meanwhile has the
-	 * descriptor. */
+	/* Unlocks explicitly. If a child process has inherited the descriptor, close alone would
+	 * keep the lock. */
 	(void)flock(turn, LOCK_UN);
 	close(turn);
 }

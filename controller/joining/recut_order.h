@@ -28,8 +28,8 @@ struct recut_order {
 	 * proportion to its work. */
 	int nodes[MSG_STAGES];
 	uint32_t n_nodes;
-	/* Arrays of n_places: the stage and the slots of each node, if a choice of stages gave
-	 * them. n_places == 0: recut_deal assigns the nodes (recut_nodes.h). */
+	/* Arrays of n_places: the stage and the slots of each node, from a choice of stages. If
+	 * there was no choice, n_places is 0, and recut_deal assigns nodes (recut_nodes.h). */
 	int stage_of[MSG_NODES], slots[MSG_NODES];
 	uint32_t n_places;
 	/* Array of n_here: 1 for each node that can have a stage now. n_here == 0: the nodes that

@@ -159,7 +159,7 @@ struct p_node {
 	/* Sets of microbatches. on: the node is on their routes. owed: the node owes their work as
 	 * a substitute. reported: the node has reported that it counted them */
 	uint8_t on, owed, reported;
-	uint8_t at; /* the stage that the node has on the routes of `on` */
+	uint8_t at; /* stage in which the microbatches of `on` visit the node */
 	uint8_t reduced, in_sum;
 	uint8_t keeps, copies, copy_reduced; /* keeps: 1 + the stage of its standby copy; 0: none */
 	uint8_t fetching;                    /* the copy is not complete */

@@ -88,7 +88,7 @@ struct offsite {
 	bool stores;
 	bool is_requested; /* skippipe export waits for this checkpoint */
 	uint64_t brought; /* the checkpoint that offsite_bring has begun to collect; 0: none */
-	/* the newest checkpoint for which the journal says that the run's end waits for it */
+	/* the newest checkpoint that the journal named as the one for which the run waits */
 	uint64_t announced;
 	enum { COLLECTING, CHECKING, STORING } step;
 	/* The stage whose file is being handled. n_stages stands for the manifest, n_stages + 1 for

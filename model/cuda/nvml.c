@@ -25,7 +25,7 @@ struct nvml_memory {
 };
 typedef int nvml_memory(void *device, struct nvml_memory *value);
 
-/* Memory by the second version of the call, which counts the driver's own memory separately, as
+/* Answer of the second version of the call, which counts the driver's own memory separately, as
  * nvidia-smi does. */
 struct nvml_memory_v2 {
 	/* Size of this struct, and in the highest byte the number of the version. */

@@ -1,9 +1,9 @@
 /* The bound, computed in parts as time allows.
  *
- * The parts are each data node alone (the latest to finish comes first), then each stage alone,
- * then the coverage bound, which takes several steps. A data node is skipped if it equals a data
- * node that was examined. Each part can only raise the bound, so the bound is valid after any
- * part. */
+ * The first parts are the bounds of single data nodes; the latest to finish comes first. Then
+ * come the bounds of single stages, and then the coverage bound, which takes several steps. A data
+ * node is skipped if it equals a data node that was examined. Each part can only raise the bound,
+ * so the bound is valid after any part. */
 #include "schedule/bound/bound.h"
 
 #include <math.h>

@@ -376,8 +376,8 @@ bool channel_next(struct channel *c, struct channel_chunk *out)
 	return true;
 }
 
-/* Returns the time after which a chunk counts as lost. The time suffices even if the link carries
- * only half of the measured rate, because other traffic may share the route. A timeout that is
+/* Returns the time after which a chunk counts as lost. Other traffic may share the route, so the
+ * time suffices even if the link carries only half of the measured rate. A timeout that is
  * too short is worse than a timeout that is too long, because resending chunks that are not lost
  * costs more time than a late repair. */
 static int64_t measured_timeout(const struct channel *c)
