@@ -25,6 +25,8 @@ struct pretend {
 	const struct stage_layout *l;
 	size_t size;   /* number of floats of an activation */
 	float *arrays; /* (ARRAY_COUNT, P) weights, gradient and moments */
+	/* The gradient is its first `size` floats, repeated, and only these are in memory. */
+	bool repeats;
 };
 
 static int pretend_look(struct device_name *name, struct stage_device *out, struct error *err)
@@ -68,26 +70,41 @@ static int pretend_make(void **self, const struct stage_layout *l, struct error 
 		return error_prefix(err, rc, "stage %u", l->index);
 	}
 	s->arrays = arrays;
+	s->repeats = true;
 	*self = s;
 	return 0;
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+	return a < b ? a : b;
 }
 
 static float *pretend_array(void *self, enum stage_array which)
 {
 	struct pretend *s = self;
+	size_t p = s->l->parameters;
+	float *array = s->arrays + (size_t)which * p;
 
-	return s->arrays + (size_t)which * s->l->parameters;
+	if (which == ARRAY_GRADIENT && s->repeats) {
+		for (size_t at = s->size; at < p; at += s->size)
+			memcpy(array + at, array, smaller(s->size, p - at) * sizeof(*array));
+		s->repeats = false;
+	}
+	return array;
 }
 
 /* Adds the numbers of a tensor to the stage's gradient. The gradient is longer than the tensor, so
- * the tensor's numbers are used repeatedly. */
+ * the tensor's numbers are used repeatedly. Until someone reads the gradient, one copy of the sum
+ * suffices. A large stage would otherwise spend more time here than for all its messages. */
 static void add_gradient(struct pretend *s, const float *from)
 {
-	float *gradient = pretend_array(s, ARRAY_GRADIENT);
+	size_t p = s->repeats ? smaller(s->size, s->l->parameters) : s->l->parameters;
+	float *gradient = s->arrays + ARRAY_GRADIENT * s->l->parameters;
 	size_t n;
 
-	for (size_t at = 0; at < s->l->parameters; at += n) {
-		n = s->l->parameters - at < s->size ? s->l->parameters - at : s->size;
+	for (size_t at = 0; at < p; at += n) {
+		n = smaller(s->size, p - at);
 		for (size_t i = 0; i < n; i++)
 			gradient[at + i] += 0.125f * from[i];
 	}
@@ -117,7 +134,7 @@ static int pretend_forward(void *self, uint32_t slot, const int32_t *tokens, con
 	else
 		memcpy(out, in, s->size * sizeof(*out));
 	for (size_t at = 0; at < s->size; at += n) {
-		n = s->size - at < s->l->parameters ? s->size - at : s->l->parameters;
+		n = smaller(s->size - at, s->l->parameters);
 		for (size_t i = 0; i < n; i++)
 			out[at + i] = 0.75f * out[at + i] + 0.25f * w[i];
 	}
@@ -164,7 +181,9 @@ static int pretend_zero_gradient(void *self)
 {
 	struct pretend *s = self;
 
-	memset(pretend_array(s, ARRAY_GRADIENT), 0, s->l->parameters * sizeof(float));
+	memset(s->arrays + ARRAY_GRADIENT * s->l->parameters, 0,
+	       smaller(s->size, s->l->parameters) * sizeof(float));
+	s->repeats = true;
 	return 0;
 }
 

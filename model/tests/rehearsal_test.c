@@ -147,6 +147,35 @@ static void train_once(uint64_t hashes[2], int32_t token, float input_error, int
 	stage_free(b);
 }
 
+TEST(reading_a_gradient_between_microbatches_changes_no_bit)
+{
+	struct stage *read = pretending(1), *unread = pretending(1);
+	size_t n = stage_activation(read), p = stage_parameters(read);
+	float *x = calloc(n, sizeof(*x)), *out = calloc(n, sizeof(*out));
+
+	assert_true(p > n);
+	for (int pass = 0; pass < 2; pass++) {
+		for (int k = 0; k < 3; k++) {
+			for (size_t i = 0; i < n; i++)
+				x[i] = (float)(i + 1) * 0.3f - (float)k;
+			assert_int_equal(stage_forward(read, 0, NULL, x, out, true), 0);
+			assert_int_equal(stage_forward(unread, 0, NULL, x, out, true), 0);
+			assert_int_equal(stage_backward(read, 0, x, out, true), 0);
+			assert_int_equal(stage_backward(unread, 0, x, out, true), 0);
+			assert_true(stage_gradient(read)[p - 1] != 0);
+		}
+		assert_memory_equal(stage_gradient(read), stage_gradient(unread), p * sizeof(*x));
+		assert_int_equal(stage_zero_gradient(read), 0);
+		assert_int_equal(stage_zero_gradient(unread), 0);
+		if (pass)
+			assert_true(stage_gradient(read)[p - 1] == 0);
+	}
+	free(x);
+	free(out);
+	stage_free(read);
+	stage_free(unread);
+}
+
 TEST(weights_show_a_lost_repeated_or_damaged_tensor)
 {
 	uint64_t right[2], again[2], other[2];
