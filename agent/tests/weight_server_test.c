@@ -1,5 +1,5 @@
-/* Tests how a node serves weights. If another node requests a piece again and the piece has not
- * been sent yet, the piece is sent only once. */
+/* Tests how a node serves weights: from which parts of its stage, and that a piece which is
+ * requested again before it has been sent is sent only once. */
 
 #include <stdlib.h>
 
@@ -63,48 +63,81 @@ TEST(a_piece_is_sent_once_at_a_time)
 	unmake(a);
 }
 
-/* Ends a job that has copied the stage up to `copied` floats of each array. */
-static float *copy_part(struct agent *a, struct job *job, size_t copied, int64_t now_us)
+/* Makes the worker's job of the next part, and returns the part's first float of each array. */
+static size_t copy_part(struct agent *a)
 {
-	float *out = job->out ? job->out : calloc(3 * P, sizeof(float));
+	struct weight_server *s = a->modules.weight_server;
+	size_t from;
 
-	job->out = out;
-	job->state.copied = copied;
-	job->state.whole = copied == P;
-	weight_server_job_done(a->modules.weight_server, job, now_us);
-	assert_null(job->out);
-	return out;
+	assert_true(weight_server_next_job(s, &a->job));
+	from = a->job.state.copied;
+	if (!a->job.out)
+		a->job.out = calloc(3 * a->held.parameters, sizeof(float));
+	assert_non_null(a->job.out);
+	weight_server_job_done(s, &a->job, 0);
+	assert_null(a->job.out);
+	return from;
 }
 
-/* Pieces are sent only after the last part is copied. If the weights change between two parts, the
- * copy begins again, so a snapshot has the weights of one iteration. */
-TEST(a_snapshot_is_of_one_iteration)
+TEST(a_commit_voids_the_parts)
 {
-	struct msg_fetch m = { .from = TO, .stage = STAGE };
 	struct agent *a = made();
 	struct weight_server *s = a->modules.weight_server;
-	float *partial;
+	struct parcel p;
 
 	weight_server_turn(s, 0);
+	assert_false(weight_server_next_job(s, &a->job));
 	a->held.committed++;
-	weight_server_ask(s, &m, 0);
-	assert_true(weight_server_next_job(s, &a->job));
-	assert_int_equal(a->job.state.copied, 0);
-	partial = copy_part(a, &a->job, FETCH_LEAST, 0);
-	/* Only the piece of the first snapshot waits to be sent, because the new request is not
-	 * answered yet. */
+	/* Only the piece of the earlier iteration waits to be sent. */
 	assert_int_equal(after_asking(a, TO, 1), 1);
-	assert_true(weight_server_next_job(s, &a->job));
-	assert_ptr_equal(a->job.out, partial);
-	assert_int_equal(a->job.state.copied, FETCH_LEAST);
-	copy_part(a, &a->job, 2 * FETCH_LEAST, 0);
-	a->held.committed++;
+	assert_int_equal(copy_part(a), 0);
+	assert_int_equal(after_asking(a, TO, 2), 3);
+	for (uint64_t i = 0; i < 3; i++) {
+		assert_int_equal(delay_queue_take(a->modules.delay_queue, INT64_MAX, &p), 0);
+		assert_int_equal(p.head.index, i);
+		assert_int_equal(p.head.iteration, i == 0 ? COMMITTED : COMMITTED + 1);
+		parcel_free(&p);
+	}
+	unmake(a);
+}
+
+/* A fetching node must not wait until the whole stage is copied: an iteration may be too short for
+ * that. */
+TEST(a_piece_waits_only_for_its_part)
+{
+	struct agent *a = made();
+	struct weight_server *s = a->modules.weight_server;
+	size_t n;
+	uint32_t second;
+
+	weight_server_turn(s, 0);
+	a->held.parameters = (size_t)8 * STATE_PART + 1;
+	n = fetch_piece_floats(a->held.parameters);
+	second = STATE_PART / (uint32_t)n;
+	assert_int_equal(STATE_PART % n, 0);
+	assert_int_equal(after_asking(a, TO, second), 1);
+	assert_int_equal(copy_part(a), STATE_PART);
+	assert_int_equal(a->job.state.most, STATE_PART);
+	assert_int_equal(after_asking(a, TO, second + 1), 3);
+	/* Pieces of another part, and then of the part that was copied before. */
+	assert_int_equal(after_asking(a, TO, second - 1), 3);
+	assert_int_equal(copy_part(a), 0);
+	assert_int_equal(after_asking(a, TO, second + 2), 5);
+	/* The last part has one float. */
+	assert_int_equal(after_asking(a, TO, 8 * second), 5);
+	assert_int_equal(copy_part(a), (size_t)8 * STATE_PART);
+	/* No part has a piece that does not exist. */
+	assert_int_equal(after_asking(a, TO, 8 * second + 1), 6);
+	assert_false(weight_server_next_job(s, &a->job));
+	/* A very large stage has sixteen parts. */
+	a->held.parameters = (size_t)310 * STATE_PART;
+	n = fetch_piece_floats(a->held.parameters);
+	assert_int_equal(after_asking(a, TO, (uint32_t)(a->held.parameters / n) - 1), 6);
 	assert_true(weight_server_next_job(s, &a->job));
 	assert_null(a->job.out);
-	assert_int_equal(a->job.state.copied, 0);
-	copy_part(a, &a->job, P, 0);
-	assert_false(weight_server_next_job(s, &a->job));
-	assert_int_equal(after_asking(a, TO, 2), 3);
+	assert_int_equal(a->job.state.copied, 15 * a->job.state.most);
+	assert_in_range(a->held.parameters, a->job.state.copied + 1,
+			a->job.state.copied + a->job.state.most);
 	unmake(a);
 }
 
@@ -124,48 +157,5 @@ TEST(a_snapshot_stays_while_it_is_requested)
 	assert_false(weight_server_idle(a->modules.weight_server));
 	weight_server_turn(a->modules.weight_server, 5000000 + 5100000);
 	assert_true(weight_server_idle(a->modules.weight_server));
-	unmake(a);
-}
-
-/* A step voids an unfinished snapshot. If a large stage has more parts than an iteration has
- * tasks, a step would void every snapshot. Therefore the parts must grow, so that a snapshot is
- * completed within a few iterations. */
-TEST(a_snapshot_of_a_large_stage_is_completed)
-{
-	const size_t sizes[] = { (size_t)310 * STATE_PART, (size_t)12 * STATE_PART + 1 };
-	/* tasks in an iteration; one part is copied after each task */
-	const int tasks[] = { 32, 3 };
-	struct agent *a = made();
-	struct weight_server *s = a->modules.weight_server;
-	struct msg_fetch m = { .from = TO, .stage = STAGE };
-
-	for (int i = 0; i < 2; i++) {
-		bool is_whole = false;
-
-		a->held.parameters = sizes[i];
-		a->held.committed++;
-		weight_server_ask(s, &m, 0);
-		for (int n = 0; n < 4 && !is_whole; n++) {
-			for (int k = 0; k < tasks[i] && !is_whole; k++) {
-				size_t left;
-
-				assert_true(weight_server_next_job(s, &a->job));
-				left = sizes[i] - a->job.state.copied;
-				a->job.state.copied +=
-					left < a->job.state.most ? left : a->job.state.most;
-				is_whole = a->job.state.whole = a->job.state.copied == sizes[i];
-				a->job.out = a->job.out ? a->job.out : malloc(1);
-				weight_server_job_done(s, &a->job, 0);
-			}
-			a->held.committed += !is_whole;
-		}
-		assert_true(is_whole);
-	}
-	/* The next snapshot begins with small parts again, because a task waits until the worker
-	 * has copied a part. */
-	a->held.parameters = P;
-	a->held.committed++;
-	assert_true(weight_server_next_job(s, &a->job));
-	assert_int_equal(a->job.state.most, STATE_PART);
 	unmake(a);
 }

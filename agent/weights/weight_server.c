@@ -1,10 +1,11 @@
 /* weight_server.c - sends pieces of this node's stage, or of its standby copy, to nodes that fetch
  * them.
  *
- * Only the worker may read the weights, so the pieces are cut from a snapshot. The worker makes a
- * new snapshot at the first request after a commit. It copies the snapshot in parts, and tasks
- * run between the parts. The snapshot is freed after some time without requests. This time is
- * longer than the longest recent pause between two requests.
+ * Only the worker may read the weights, so the pieces are cut from a snapshot. The worker copies
+ * the part of the stage that has a requested piece, and with it the pieces that are requested
+ * next. Tasks run between two parts. A commit voids all parts. The memory of the snapshot is kept
+ * for the next parts, and freed after some time without requests. This time is longer than the
+ * longest recent pause between two requests.
  */
 #include "agent/weights/weight_server.h"
 
@@ -31,15 +32,9 @@ enum {
 struct weight_server {
 	struct msg_fetch asked[ASKED_MOST]; /* the n_asked requests in order of arrival */
 	uint32_t n_asked;
-	float *state; /* the complete snapshot, shape (3, P); NULL: none */
-	/* The unfinished snapshot, (3, P), between two jobs of the worker; NULL: none. `copied`:
-	 * the number of floats of each array that it has. */
-	float *partial;
-	size_t copied;
-	/* Number of unfinished snapshots that a step has voided since the last complete snapshot.
-	 * Each voided snapshot doubles the size of the parts. Otherwise an iteration with few
-	 * tasks might be too short for all parts. */
-	unsigned n_voided;
+	float *state;     /* the snapshot, shape (3, P); NULL: none, or the worker copies a part */
+	uint32_t copied;  /* bit i: the snapshot has part i, of `iteration` */
+	uint32_t copying; /* the part that the worker copies */
 	uint8_t stage;
 	uint64_t iteration;
 	size_t parameters;
@@ -63,14 +58,12 @@ void weight_server_free(struct weight_server *x)
 	if (!x)
 		return;
 	free(x->state);
-	free(x->partial);
 	free(x);
 }
 
 void weight_server_forget(struct weight_server *s)
 {
 	free(s->state);
-	free(s->partial);
 	*s = (struct weight_server){ .uses = s->uses };
 }
 
@@ -107,59 +100,76 @@ void weight_server_ask(struct weight_server *s, const struct msg_fetch *m, int64
 	s->asked[s->n_asked++] = *m;
 }
 
-static void drop_snapshots(struct weight_server *s)
+/* Returns the size of a part, in floats of each array. A part has whole pieces. */
+static size_t part_floats(size_t parameters)
 {
-	free(s->state);
-	free(s->partial);
-	s->state = s->partial = NULL;
+	size_t piece = fetch_piece_floats(parameters);
+	size_t n = (parameters + PARTS_MOST - 1) / PARTS_MOST;
+
+	if (n < STATE_PART)
+		n = STATE_PART;
+	return (n + piece - 1) / piece * piece;
 }
 
-/* Returns the size of the next part, in floats of each array. */
-static size_t part_size(const struct weight_server *s)
+/* Returns the part that has a piece; 0 if there is no such piece. */
+static uint32_t part_of(size_t parameters, uint32_t piece)
 {
-	size_t most = (s->parameters + PARTS_MOST - 1) / PARTS_MOST;
+	size_t from, n;
 
-	if (most < STATE_PART)
-		most = STATE_PART;
-	for (unsigned i = 0; i < s->n_voided && most < s->parameters; i++)
-		most *= 2;
-	return most;
+	if (!fetch_piece(parameters, piece, &from, &n))
+		return 0;
+	return (uint32_t)(from / part_floats(parameters));
+}
+
+/* Returns true if the snapshot has the piece, and no commit has passed since. */
+static bool has_piece(const struct weight_server *s, const struct msg_fetch *m)
+{
+	uint64_t iteration;
+	size_t parameters;
+	bool of_copy;
+
+	return s->state && s->stage == m->stage &&
+	       find_held(s, m->stage, &of_copy, &iteration, &parameters) &&
+	       s->iteration == iteration && s->parameters == parameters &&
+	       (s->copied >> part_of(parameters, m->piece) & 1);
 }
 
 bool weight_server_next_job(struct weight_server *s, struct job *job)
 {
+	const struct msg_fetch *m = &s->asked[0];
 	uint64_t iteration;
 	size_t parameters;
-	bool of_copy, same;
+	bool of_copy;
 
-	if (s->n_asked == 0 ||
-	    !find_held(s, s->asked[0].stage, &of_copy, &iteration, &parameters))
+	if (s->n_asked == 0 || has_piece(s, m) ||
+	    !find_held(s, m->stage, &of_copy, &iteration, &parameters))
 		return false;
-	same = s->stage == s->asked[0].stage && s->iteration == iteration;
-	if (s->state && same)
-		return false;
-	/* The weights have changed since the first part of the unfinished snapshot. */
-	s->n_voided += !same && s->partial;
-	if (!same)
-		drop_snapshots(s);
-	s->stage = s->asked[0].stage;
+	if (s->stage != m->stage || s->iteration != iteration || s->parameters != parameters)
+		s->copied = 0;
+	if (s->parameters != parameters) {
+		free(s->state);
+		s->state = NULL;
+	}
+	s->stage = m->stage;
 	s->iteration = iteration;
 	s->parameters = parameters;
+	s->copying = part_of(parameters, m->piece);
 	*job = (struct job){ .kind = JOB_STATE,
 			     .of_copy = of_copy,
-			     .state = { .most = part_size(s),
-					.copied = s->partial ? s->copied : 0 },
-			     .out = s->partial };
-	s->partial = NULL;
+			     .state = { .most = part_floats(parameters),
+					.copied = s->copying * part_floats(parameters) },
+			     .out = s->state };
+	s->state = NULL;
 	return true;
 }
 
 void weight_server_job_done(struct weight_server *s, struct job *job, int64_t now_us)
 {
-	*(job->state.whole ? &s->state : &s->partial) = job->out;
-	s->copied = job->state.copied;
-	if (job->state.whole)
-		s->n_voided = 0;
+	s->state = job->out;
+	if (s->state)
+		s->copied |= UINT32_C(1) << s->copying;
+	else
+		s->copied = 0;
 	s->used_us = now_us;
 	job->out = NULL;
 }
@@ -207,11 +217,9 @@ void weight_server_turn(struct weight_server *s, int64_t now_us)
 	uint32_t done = 0, kept_back = 0;
 	size_t parameters;
 	bool of_copy;
-	bool fits = s->state && find_held(s, s->stage, &of_copy, &iteration, &parameters) &&
-		    iteration == s->iteration;
 
 	for (uint32_t i = 0; i < s->n_asked; i++) {
-		if (fits && done < PIECES_OF_TURN && s->asked[i].stage == s->stage) {
+		if (done < PIECES_OF_TURN && has_piece(s, &s->asked[i])) {
 			send_piece(s, &s->asked[i], now_us);
 			s->used_us = now_us;
 			done++;
@@ -220,13 +228,10 @@ void weight_server_turn(struct weight_server *s, int64_t now_us)
 		}
 	}
 	s->n_asked = kept_back;
-	if (kept_back == 0) {
-		free(s->partial);
-		s->partial = NULL;
-	}
 	if (s->state && now_us - s->used_us > LINGER_US + s->pause_us) {
 		free(s->state);
 		s->state = NULL;
+		s->copied = 0;
 		s->asked_us = s->pause_us = 0;
 	}
 }
