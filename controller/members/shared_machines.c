@@ -19,8 +19,9 @@ static const double newest_weight = 0.2; /* weight of the newest sample in the r
 /* An agent counts as delayed if it spends at least this share of its time waiting for a processor:
  * `ends` on a machine that already counts as shared, and `begins` on any other machine. */
 static const double begins = 0.25, ends = 0.12;
-/* Agents that use at least this share of the machine's processors have the machine to themselves */
-static const double whole_part = 0.75;
+/* Agents that use at least this share of the machine's processors have the machine to themselves:
+ * `whole_ends` on a machine that already counts as shared, and `whole` on any other machine. */
+static const double whole = 0.75, whole_ends = 0.9;
 
 static bool has_samples(const struct member_processor *p)
 {
@@ -105,7 +106,8 @@ void shared_machines_hear(struct members *members, struct member *m)
 	    (m->processor.waits < begins && !m->processor.is_shared))
 		return;
 	l = measure(members, m);
-	is_shared = 2 * l.waiting > l.agents && l.runs < whole_part * m->hello.cores;
+	is_shared = 2 * l.waiting > l.agents &&
+		    l.runs < (m->processor.is_shared ? whole_ends : whole) * m->hello.cores;
 	if (l.agents > 0 && l.sampled == l.agents && is_shared != m->processor.is_shared)
 		set_shared(members, m, &l, is_shared);
 }

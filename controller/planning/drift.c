@@ -80,8 +80,8 @@ enum { STRIKES = 2 };
  * transfers take 0.05 s again after a slow time. */
 static const double least_s = 0.02;
 /* Differences of the mean time of a node's tasks below this number of seconds are noise. This limit
- * is lower than least_s because an iteration has several tasks. On shared cores without emulation,
- * least_s is the limit for tasks too. Chosen: for tasks of 0.01 s, half causes 243 wrong
+ * is lower than least_s because an iteration has several tasks. If tasks include waits for shared
+ * cores, least_s is the limit for tasks too. Chosen: for tasks of 0.01 s, half causes 243 wrong
  * corrections instead of 186; with double, a node that is 1.5 times as slow is found after 117
  * tasks instead of 23. */
 static const double task_least_s = 0.005;
@@ -534,6 +534,14 @@ static void slow_down(struct planning *planning, struct member *m, double ratio)
 	planning->drift.compute_corrected = true;
 }
 
+/* Returns true if m's tasks include waits for a core that agents share. Emulated tasks include such
+ * waits only if other programs use the cores too. */
+static bool waits_for_cores(const struct run *run, const struct member *m,
+			    const struct machine_pace *w)
+{
+	return w->shared && (run->options.cluster.time_scale == 0 || m->processor.is_shared);
+}
+
 /* Corrects m's compute time if its tasks take longer or shorter than planned, and starts a new
  * measurement. Returns true if the time was corrected.
  *
@@ -542,8 +550,7 @@ static void slow_down(struct planning *planning, struct member *m, double ratio)
 static bool judge_node(struct planning *planning, struct member *m, const struct machine_pace *w)
 {
 	double baseline = w->shared ? w->compute_ratio : 1, ratio = ratio_of(m) / baseline;
-	bool noisy = w->shared && !m->hello.card[0] &&
-		     planning->run->options.cluster.time_scale == 0,
+	bool noisy = !m->hello.card[0] && waits_for_cores(planning->run, m, w),
 	     apart = stands_out(ratio_of(m), w->compute_ratio);
 	double off_s = fabs(m->tasks.took_s - m->tasks.planned_s * baseline) / m->tasks.n;
 	bool is_off = (m->tasks.n >= TASKS || apart) && is_different(ratio, 1) &&
@@ -561,8 +568,8 @@ static bool judge_node(struct planning *planning, struct member *m, const struct
 	return true;
 }
 
-/* Corrects the compute times of all agents of a machine by the median of their ratios. Without
- * emulation, agents that share cores wait for one another. The first two measurements count fully,
+/* If the agents of a machine wait for its cores, corrects the compute times of all of them by the
+ * median of their ratios. The first two measurements count fully,
  * because the first of them is taken with cold connections and caches. Measurements vary, so the
  * third counts by a half, the fourth by a third, and every later one by a quarter (pace_part). */
 static void judge_machine(struct planning *planning, struct member *first,
@@ -572,7 +579,7 @@ static void judge_machine(struct planning *planning, struct member *first,
 			   pace_part),
 	       factor = pow(w->compute_ratio, part);
 
-	if (!w->shared || w->judged < PACE_AGENTS || planning->run->options.cluster.time_scale != 0)
+	if (!waits_for_cores(planning->run, first, w) || w->judged < PACE_AGENTS)
 		return;
 	first->compute.times_paced++;
 	if (fabs(factor - 1) < pace_step)
@@ -717,7 +724,7 @@ void drift_task(struct planning *planning, struct member *m, const struct msg_ta
 	if (m->tasks.n % SOON_TASKS != 0 || !stands_out(ratio_of(m), 1))
 		return;
 	w = measure_pace(planning->members, m, 1);
-	if ((w.shared && (planning->run->options.cluster.time_scale == 0 || is_overloaded(&w))) ||
+	if (waits_for_cores(planning->run, m, &w) || is_overloaded(&w) ||
 	    count_judged(planning->members) < judged_share * members_live(planning->members))
 		return;
 	if (stands_out(ratio_of(m), w.compute_ratio) && judge_node(planning, m, &w))

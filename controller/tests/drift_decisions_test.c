@@ -15,8 +15,9 @@ enum { LATE = 4, OTHER = 3, LAST = 5 };
 /* Machines of the agents: each on a machine of its own, together on a machine with fewer cores
  * than agents, or on a machine that the controller does not know. */
 enum place { OWN, SHARED, UNKNOWN };
-/* Origin of the task times: measured, or emulated with a time scale. */
-enum times { REAL, EMULATED };
+/* Origin of the task times: measured, emulated with a time scale, or emulated on a machine whose
+ * processors other programs use. */
+enum times { REAL, EMULATED, BESIDE_OTHERS };
 /* Time of the controller's request for a plan: never, within the iteration, or after it. */
 enum request { NEVER, WITHIN, AFTER };
 
@@ -30,13 +31,14 @@ static void prepare(struct controller *c, enum place place, uint32_t agents, enu
 			snprintf(m->hello.machine, sizeof(m->hello.machine), "machine%u",
 				 place == SHARED && (i >= c->members.n - agents) ? 99 : i);
 		m->hello.cores = place == UNKNOWN ? 0 : place == SHARED && agents == 2 ? 1 : 2;
+		m->processor.is_shared = times == BESIDE_OTHERS;
 		m->compute.pace = 1;
 		m->compute.alone_forward_s = c->run.cluster->nodes[i].forward_s;
 		m->links.ratio = 1;
 	}
 	if (!c->run.cluster_as_given)
 		c->run.cluster_as_given = cluster_copy(c->run.cluster);
-	c->run.options.cluster.time_scale = times == EMULATED ? 1 : 0;
+	c->run.options.cluster.time_scale = times == REAL ? 0 : 1;
 	c->run.plan->iteration = 1;
 	c->run.committed = is_settled ? 10 : 9;
 	c->run.iteration = c->run.committed + 1;
@@ -112,6 +114,10 @@ static const struct {
 	{ "shared, far off", SHARED, 6, REAL, true, false, 0.1, 4, 4, 1, false, false, NEVER },
 	{ "shared, far off", SHARED, 6, REAL, true, false, 0.1, 4, 4, 2, true, false, AFTER },
 	{ "shared, far off", SHARED, 6, EMULATED, true, false, 0.1, 4, 2, 1, true, false, WITHIN },
+	{ "beside others", SHARED, 6, BESIDE_OTHERS, true, false, 0.03, 1.5, 4, 4, false, false,
+	  NEVER },
+	{ "beside others", SHARED, 6, BESIDE_OTHERS, true, false, 0.1, 4, 2, 1, false, false,
+	  NEVER },
 	/* All agents of the machine are late, so the machine's pace is corrected, and not the time
 	 * of a single agent. */
 	{ "machine, once", SHARED, 6, REAL, false, true, 0.1, 1.6, 4, 1, true, true, AFTER },
@@ -119,6 +125,8 @@ static const struct {
 	{ "machine, 10%", SHARED, 6, REAL, true, true, 0.1, 1.1, 4, 1, true, true, AFTER },
 	{ "emulated machine", SHARED, 6, EMULATED, true, true, 0.1, 1.6, 4, 4, false, false,
 	  NEVER },
+	{ "machine, beside others", SHARED, 6, BESIDE_OTHERS, false, true, 0.1, 1.6, 4, 1, true,
+	  true, AFTER },
 	{ "two tasks", SHARED, 6, REAL, true, true, 0.1, 1.6, 2, 4, false, false, NEVER },
 	{ "three agents", SHARED, 3, REAL, true, true, 0.1, 1.6, 4, 1, true, true, AFTER },
 	{ "two agents", SHARED, 2, REAL, true, true, 0.1, 1.6, 4, 1, false, false, NEVER },

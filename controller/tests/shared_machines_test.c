@@ -121,6 +121,23 @@ FIXTURE_TEST(agents_that_fill_their_machine_do_not_share_it)
 	assert_int_equal(shown(c, 0), 0);
 }
 
+/* Agents that use almost all processors do not make the report change back and forth. */
+FIXTURE_TEST(a_shared_machine_stays_shared_until_its_agents_fill_it)
+{
+	struct controller *c = on_one_machine(state);
+
+	pass(c, 0.3, 0.5, 20);
+	assert_int_equal(notes(c, "is shared"), 1);
+	for (int i = 0; i < 5; i++) {
+		pass(c, 0.42, 0.5, 20);
+		pass(c, 0.35, 0.5, 20);
+	}
+	assert_int_equal(notes(c, "is shared"), 1);
+	assert_int_equal(notes(c, "have its processors again"), 0);
+	pass(c, 0.48, 0.5, 40);
+	assert_int_equal(notes(c, "have its processors again"), 1);
+}
+
 /* A restarted process counts its times from zero, and some systems do not count them at all. The
  * controller must not conclude from such counts that other programs share the machine. */
 FIXTURE_TEST(odd_counts_are_ignored)
