@@ -48,9 +48,8 @@ static int check_memory(const struct model_config *c, const struct stage_options
 		return 0;
 	return error_set(err, -ENOMEM,
 			 "the model needs more than %.1f MiB for weights, gradients and moments, "
-			 "%.1f are free: %.1f are missing",
-			 (double)need / 0x1p20, (double)left / 0x1p20,
-			 (double)(need - left) / 0x1p20);
+			 "but only %.1f MiB are free",
+			 (double)need / 0x1p20, (double)left / 0x1p20);
 }
 
 static int new_at_level(struct trainer **out, const struct model_config *c,

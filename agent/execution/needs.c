@@ -80,9 +80,7 @@ int needs_check(const struct needs *n, uint64_t free_bytes, struct error *err)
 		err, -ENOMEM,
 		"an iteration needs %.1f MiB beside the stage (outputs kept %.1f, tensors that "
 		"wait %.1f, early ones %.1f, the gradient's sum %.1f, copies of the stage "
-		"%.1f), "
-		"%.1f are free: %.1f are missing",
+		"%.1f), but only %.1f MiB are free",
 		to_mib(n->total), to_mib(n->kept), to_mib(n->waiting), to_mib(n->early),
-		to_mib(n->reduction), to_mib(n->copies), to_mib(free_bytes),
-		to_mib(n->total - free_bytes));
+		to_mib(n->reduction), to_mib(n->copies), to_mib(free_bytes));
 }

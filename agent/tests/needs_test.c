@@ -46,7 +46,7 @@ TEST(the_error_names_the_missing_memory)
 		err.text,
 		"an iteration needs 27.0 MiB beside the stage (outputs kept 12.0, tensors "
 		"that wait 6.0, early ones 1.0, the gradient's sum 5.0, copies of the stage "
-		"3.0), 26.5 are free: 0.5 are missing");
+		"3.0), but only 26.5 MiB are free");
 }
 
 /* If a larger plan needs more memory, only the additional memory must be free. */

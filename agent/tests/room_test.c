@@ -43,7 +43,7 @@ TEST(test_memory_is_checked_before_an_iteration)
 	cluster_until(c, cluster_any_trouble, "what is missing");
 	assert_int_equal(c->nodes[2].troubles, 1);
 	assert_non_null(strstr(c->nodes[2].trouble, "an iteration needs"));
-	assert_non_null(strstr(c->nodes[2].trouble, "are missing"));
+	assert_non_null(strstr(c->nodes[2].trouble, "MiB are free"));
 	for (uint32_t i = 0; i < c->now.n_events; i++)
 		assert_int_not_equal(c->now.events[i].node, 2);
 	cluster_unmake(c);

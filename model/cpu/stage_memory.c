@@ -18,10 +18,8 @@ int stage_memory_new(void **out, size_t size, size_t most, struct error *err)
 		return error_set(err, -ENOMEM, "needs %.1f MiB, which the system does not give",
 				 (double)room / 0x1p20);
 	if (!arena)
-		return error_set(err, -ENOMEM,
-				 "needs %.1f MiB, %.1f are free: %.1f are missing",
-				 (double)room / 0x1p20, (double)left / 0x1p20,
-				 (double)(room - left) / 0x1p20);
+		return error_set(err, -ENOMEM, "needs %.1f MiB, but only %.1f MiB are free",
+				 (double)room / 0x1p20, (double)left / 0x1p20);
 	memset(arena, 0, room);
 	*out = arena;
 	return 0;

@@ -173,9 +173,8 @@ static int check_host(const struct cuda_stage *s, struct error *err)
 	if (s->host_bytes <= left)
 		return 0;
 	return error_set(err, -ENOMEM,
-			 "needs %.1f MiB of pinned host memory, %.1f are free: %.1f are missing",
-			 (double)s->host_bytes / 0x1p20, (double)left / 0x1p20,
-			 (double)(s->host_bytes - left) / 0x1p20);
+			 "needs %.1f MiB of pinned host memory, but only %.1f MiB are free",
+			 (double)s->host_bytes / 0x1p20, (double)left / 0x1p20);
 }
 
 static int allocate_device(struct cuda_stage *s, struct error *err)
