@@ -152,7 +152,9 @@ static const char *const texts[DB_STATEMENTS] = {
 	[DB_PUT_COMMAND] = "INSERT OR REPLACE INTO command VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)",
 	[DB_PUT_SHARD] = "INSERT OR REPLACE INTO shard VALUES(?,?,?,?,?,?,?)",
 	[DB_GET_SHARDS] = "SELECT * FROM shard ORDER BY iteration DESC, stage, node",
-	[DB_PUT_RESTORE] = "INSERT INTO restore VALUES(NULL,?,?,?,?,?,?,?,?,?,?)",
+	[DB_PUT_RESTORE] = "INSERT INTO restore VALUES(NULL, ?1,"
+			   " (SELECT max(?2, coalesce(max(last), 0)) FROM restore),"
+			   " ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
 	[DB_GET_RESTORES] = "SELECT iteration, last, stage, node, hash, wall_us, from1, weight1,"
 			    " from2, weight2 FROM restore ORDER BY id",
 	[DB_DROP_COMMITS] = "DELETE FROM commits WHERE iteration > ?",

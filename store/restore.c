@@ -61,9 +61,11 @@ static int try_restore(struct store *s, const struct store_restore *rows, size_t
 
 	if (rc != 0)
 		return rc;
-	rc = forget_after(s, rows[0].iteration, averaged, err);
+	/* The new rows take their `last` from earlier rows, before some of these are deleted. */
 	for (size_t i = 0; rc == 0 && i < n; i++)
 		rc = put_restore(s, &rows[i], err);
+	if (rc == 0)
+		rc = forget_after(s, rows[0].iteration, averaged, err);
 	return db_end(s, rc, err);
 }
 

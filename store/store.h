@@ -301,7 +301,9 @@ struct store_shard {
 /* A stage whose weights were restored, because no live node held these weights. */
 struct store_restore {
 	uint64_t iteration; /* the run continues after this iteration; later commits are deleted */
-	uint64_t last;      /* last committed iteration before the restore */
+	/* In: the last committed iteration. Out: the highest iteration that was ever committed. The
+	 * files of a checkpoint of this iteration may still exist. */
+	uint64_t last;
 	uint8_t stage;
 	uint16_t node; /* node that holds the restored stage */
 	uint64_t hash; /* hash of the restored weights */

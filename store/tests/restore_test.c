@@ -78,7 +78,7 @@ static int see_restore(void *context, const struct store_restore *r)
 	int n = (*(int *)context)++;
 
 	assert_int_equal(r->iteration, 4);
-	assert_int_equal(r->last, n < 2 ? 6 : 4);
+	assert_int_equal(r->last, 6);
 	assert_int_equal(r->stage, n < 2 ? n : 1);
 	assert_int_equal(r->node, 7);
 	assert_true(r->hash == UINT64_MAX);
@@ -149,6 +149,36 @@ TEST_WITH(a_restore_deletes_later_rows, make_folder, remove_folder)
 	assert_int_equal(store_each_restore(s, see_restore, &n, &err), 0);
 	assert_int_equal(n, 3);
 	assert_int_equal(store_restore(s, rows, 2, &err), -EROFS);
+	store_close(s);
+}
+
+static int take_only_restore(void *context, const struct store_restore *r)
+{
+	struct store_restore *only = context;
+
+	assert_int_equal(only->iteration, 0);
+	*only = *r;
+	return 0;
+}
+
+/* A second restore deletes the row of the first, whose checkpoint may still be on the disk. */
+TEST_WITH(a_second_restore_knows_the_highest_iteration, make_folder, remove_folder)
+{
+	struct store_restore first = { .iteration = 4, .last = 6 }, second = { .iteration = 2,
+									       .last = 5 };
+	struct store_restore only = { .iteration = 0 };
+	struct folder *f = *state;
+	struct store *s = create(f->path);
+	struct error err = { "" };
+
+	for (uint64_t i = 1; i <= 6; i++)
+		put_by_iteration(s, i);
+	assert_int_equal(store_restore(s, &first, 1, &err), 0);
+	put_by_iteration(s, 5);
+	assert_int_equal(store_restore(s, &second, 1, &err), 0);
+	assert_int_equal(store_each_restore(s, take_only_restore, &only, &err), 0);
+	assert_int_equal(only.iteration, 2);
+	assert_int_equal(only.last, 6);
 	store_close(s);
 }
 
