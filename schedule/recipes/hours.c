@@ -186,8 +186,8 @@ const struct hours_row *hours_best(const struct hours_row rows[RECIPES])
 	return best;
 }
 
-/* Writes " --always LIST", or "" if LIST has only the first and the last stage and of_recipe is
- * true: --recipe adds these two itself. */
+/* Writes " --always LIST". of_recipe: the options contain --recipe, which adds the first and the
+ * last stage itself; if LIST has only these two stages, writes "" instead. */
 static void write_always(const struct cluster *c, bool of_recipe, char out[STAGE_SET_TEXT + 16])
 {
 	stage_set all = visited_always(c);

@@ -38,14 +38,14 @@ struct hours_row {
 	double change;
 };
 
-/* Plans the phases of all recipes, with nodes that change their stage between phases, and fills
- * in the rows. Paths visit stages in ascending order, and never skip the last stage. -EINVAL: no
+/* Plans the phases of all recipes, and fills in the rows. Nodes may change their stage between
+ * phases. Paths visit stages in ascending order, and never skip the last stage. -EINVAL: no
  * stage of the cluster may be skipped. Other errors are those of phase_plans_choose. */
 int hours_compare(const struct cluster *c, const struct hours_request *q,
 		  struct hours_row rows[RECIPES], struct error *err);
 
-/* Returns the row with the lowest measured loss, of the recipes whose finished model has all
- * stages; NULL: no loss is known. */
+/* Considers only recipes whose finished model has all stages. Returns the row with the lowest
+ * measured loss; NULL: no loss is known. */
 const struct hours_row *hours_best(const struct hours_row rows[RECIPES]);
 
 /* Writes the options of `controller` that make this recipe, without the number of iterations. */

@@ -8,7 +8,7 @@
 #ifndef SCHEDULE_LOSSES_H
 #define SCHEDULE_LOSSES_H
 
-enum { RECIPE_LENGTHS = 3, RECIPES = 5 };
+enum { RECIPE_LENGTHS = 4, RECIPES = 5 };
 
 /* The phases of a recipe, which decide its time */
 enum recipe_kind { RECIPE_WHOLE, RECIPE_GROWS, RECIPE_ROBUST, RECIPE_ENDS };
@@ -21,8 +21,8 @@ struct measured_loss {
 struct recipe {
 	const char *name;
 	enum recipe_kind kind;
-	/* Percent of the iterations, from the first on, that visit only the first and the last
-	 * stage. */
+	/* Length of the first phase, in percent of all iterations. In this phase, microbatches
+	 * visit only the first and the last stage. */
 	int first_percent;
 	struct measured_loss measured[RECIPE_LENGTHS]; /* in ascending order of iterations */
 };
