@@ -48,30 +48,32 @@ enum {
 	TURN_MESSAGES = 64,
 	TURN_US = 3000, /* longest time that a turn spends on taking tensors */
 	/* Limits of the time that a leaving agent waits: LEAVE_JOB_US for its running job,
-	 * LEAVE_WRITE_US for a checkpoint that is being written. A container's processes are killed
-	 * ten seconds after the container is asked to stop. */
+	 * LEAVE_WRITE_US for a checkpoint that is being written. LEAVE_WRITE_US is below ten
+	 * seconds, because a container's processes are killed ten seconds after the container is
+	 * asked to stop. */
 	LEAVE_JOB_US = 1000000,
 	LEAVE_WRITE_US = 7000000,
 	LISTEN_AGAIN_NS = 100000000,
 	LISTEN_TRIES = 50,
 	/* If two turns are this far apart, the process was suspended. */
 	STOPPED_US = 3000000,
-	/* A short job (job_is_short) may take stuck_s seconds plus STUCK_TIMES times the duration
-	 * of the longest short job so far. */
+	/* A short job (job_is_short) may take stuck_s seconds plus STUCK_TIMES times the longest
+	 * duration of a short job so far. */
 	STUCK_TIMES = 20,
 	STUCK_LONG_TIMES = 40, /* long jobs may take this many times the limit of short jobs */
 	FILES = 8192,          /* limit of open files that the agent requests from the system */
 	/* The limit of open files must suffice for at least this many peers. */
 	PEERS_LEAST = 8,
-	/* 1 / FILES_FOR_BURSTS of the limit of open files is for connections that bursts of
-	 * activations add. */
+	/* A burst of activations opens additional connections. They get 1 / FILES_FOR_BURSTS of
+	 * the limit of open files. */
 	FILES_FOR_BURSTS = 8,
 	SEAL_THREADS = 4,          /* threads that encrypt tensors, at most one for each core */
 	PIECE_LEAST_BYTES = 16384, /* default of the option piece_least_bytes */
-	CONTROL_CONNECTIONS = 4 /* connections for control messages; heartbeats use them in turn */
+	/* Connections for control messages; each heartbeat uses the next one. */
+	CONTROL_CONNECTIONS = 4
 };
 /* Longest chunk of a tensor. Each chunk costs the event loop a fixed time. Only links within a
- * machine use it: those between machines have chunks of 64 KiB. */
+ * machine have chunks of this size. Links between machines have chunks of 64 KiB. */
 #define CHUNK_BYTES ((size_t)4 << 20)
 /* Limit of unacknowledged bytes, for each peer and class of messages. */
 #define RETAINED_BYTES ((size_t)128 << 20)
@@ -166,10 +168,10 @@ static bool job_is_short(enum job_kind kind)
 	}
 }
 
-/* Excludes the time in which the process was suspended (by a signal, or in a paused container or
- * virtual machine) from the time limits. Otherwise a continued agent would find that its
- * controller has been silent too long, and would end. The last replica of a stage could be
- * lost. */
+/* Excludes the time in which the process was suspended from the time limits. A signal can suspend
+ * the process, and so can a pause of its container or virtual machine. Without this exclusion, an
+ * agent that continues would find that its controller has been silent too long, and would end. If
+ * this agent had the last replica of a stage, the stage would be lost. */
 static void note_suspension(struct identity *self, struct stuck_check *stuck, int64_t now_us)
 {
 	int64_t since_us = now_us - self->turn_us;
@@ -525,7 +527,7 @@ uint32_t agent_hang_ms(struct agent *a)
 
 /* ---- the start ---- */
 
-/* Returns how many connections to each peer on another machine this limit of open files allows.
+/* Returns the number of connections to each peer on another machine. files: limit of open files.
  * With eight connections the agent uses 26 files for each peer, not counting the connections that
  * the peer opens. */
 static unsigned connections_for(uint64_t files)

@@ -60,7 +60,7 @@ struct agent_options {
 	/* Limits for tensors; post_options explains the fields with these names. 0: the
 	 * default. */
 	size_t chunk_bytes, message_bytes, retained_bytes;
-	/* Threads encode and decode the activations that have at least this size in fp32, bytes;
+	/* Activations of at least this many bytes in fp32 are encoded and decoded by threads;
 	 * 0: 256 KiB. */
 	size_t threads_from_bytes;
 	/* If the chunks of an arriving activation or gradient have at least this many bytes on

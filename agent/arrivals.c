@@ -23,8 +23,9 @@
 #include "agent/weights/weight_server.h"
 #include "base/alloc.h"
 
-/* A correct peer's tensor is at most this many iterations ahead of this node, because peers may
- * already compute the next iteration. */
+/* Limit of the number of iterations by which a correct peer's tensor is ahead of the newest commit
+ * that this node knows. The present iteration is one ahead. If a peer has already received the
+ * next commit, the peer's iteration is two ahead. */
 enum { AHEAD_MOST = 2 };
 
 /* The result of the checks of a tensor. */
@@ -218,9 +219,9 @@ static int read_message(const struct agent *a, struct post_message *p, struct ms
 }
 
 /* Compares a tensor's route with the route that the controller has announced. The controller
- * announces every attempt to all nodes, and the tensor waits for the announcement. If an attempt
- * continues the tensor's route, sets *r to the continued route. Returns true if the tensor is to
- * be used. Otherwise sets *fate to what becomes of the tensor. */
+ * announces every attempt to all nodes, and the tensor waits for the announcement. If the
+ * announced route continues the tensor's route, sets *r to the announced route. Returns true if
+ * the tensor is to be used. Otherwise sets *fate to what becomes of the tensor. */
 static bool is_of_attempt(struct agent *a, const struct msg_tensor *t, struct route *r,
 			  enum fate *fate)
 {
@@ -286,9 +287,9 @@ static bool is_checked_by_job(const struct links *links, const struct msg *m,
 	       (links_use_threads(links) || e->message.pieces.n > 0);
 }
 
-/* Returns true if the numbers may come from a correct computation. Gradients of activations are
- * checked too, so that a faulty sender is reported before they affect a sum. format_is_known must
- * hold. */
+/* Returns true if a correct computation can give these numbers. Gradients of activations are
+ * checked too. A faulty sender is thus reported before its gradients affect a sum. format_is_known
+ * must hold. */
 static bool is_plausible(const struct agent *a, const struct msg *m)
 {
 	enum tensor_kind kind = (enum tensor_kind)m->u.tensor.kind;
@@ -508,9 +509,9 @@ void arrivals_forget_peer(struct agent *a, uint16_t node)
 /* ---- arrivals ---- */
 
 /* Adds the transfer of a tensor of the present iteration to the times of this node's device. The
- * time until the sender had encoded the tensor counts as time of the host, the rest as time of
- * the network. The sender may claim wrong times. Times before the present period do not count
- * (device_clock.h). */
+ * time from the end of the computation until the sender had encoded the tensor counts as time of
+ * the host. The rest counts as time of the network. A faulty sender may claim times that are too
+ * early, but times before the present period do not count (device_clock.h). */
 static void note_transfer(struct agent *a, const struct msg_tensor *t, int64_t now_us)
 {
 	int64_t computed_us = tell_from_controller_us(&a->tell, t->computed_us);

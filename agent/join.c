@@ -29,7 +29,7 @@
 #include "base/process/cgroup.h"
 #include "wire/address.h"
 
-enum { HEAD_BYTES = 64 << 10 }; /* limit of a message's bytes before the numbers of its tensor */
+enum { HEAD_BYTES = 64 << 10 }; /* limit of the bytes before the numbers in a tensor's message */
 
 /* Returns the free bytes of the device; 0: unknown. The figure was read at the agent's start, or
  * when the worker last prepared a stage or a standby copy. On a CPU the figure is at most the
@@ -43,8 +43,8 @@ static uint64_t memory_available(const struct stage_device *device, uint64_t lim
 	return free_bytes == UINT64_MAX ? 0 : free_bytes;
 }
 
-/* Reads the boot identifier. All processes of a machine share this identifier, in any container,
- * until the machine reboots. */
+/* Reads the boot identifier. Until a machine reboots, all its processes share this identifier,
+ * even in different containers. */
 static void read_machine(char *out, size_t room)
 {
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -65,7 +65,7 @@ static uint64_t read_network(void)
 }
 
 /* Sends HELLO, which names the stage and the standby copy that this node holds. A restarted
- * controller can thus continue with them. */
+ * controller can thus continue with this stage and this copy. */
 void join_hello(struct agent *a, int64_t now_us)
 {
 	struct msg m = { .type = MSG_HELLO };

@@ -374,7 +374,7 @@ static int find_key(const struct options *o, char out[PATH_MAX], struct error *e
 	return n < PATH_MAX ? 0 : error_set(err, -ENAMETOOLONG, "--key: too long");
 }
 
-/* Waits until the controller has admitted this agent by its token. */
+/* Waits until the controller has admitted this agent by the agent's token. */
 static int join_by_token(struct options *o, bool is_new, int signals, struct error *err)
 {
 	const struct enroll_options how = { .token = &o->token,
@@ -510,8 +510,8 @@ int main(int argc, char **argv)
 	link_raise_files(8192);
 	/* SIGCONT ends an injected suspension and has no other effect. */
 	signals = signals_open(SIGCONT);
-	/* The log's thread starts after signals_open, so that signals are not delivered to this
-	 * thread. */
+	/* The log's thread starts after signals_open, so that signals are not delivered to the
+	 * log's thread. */
 	log = outlet_new(stderr);
 	o.log.to = outlet_stream(log);
 	o.agent.log = &o.log;

@@ -189,9 +189,9 @@ static void put_in_line(struct agent *a, struct msg *m)
 
 /* ---- orders carried out at once ---- */
 
-/* Returns the number of committed iterations that the message implies. For a message that implies
- * no number, returns the number that the newest earlier message with such a number implied. The
- * number may fall, because a run may return to a checkpoint. */
+/* Returns the number of committed iterations that the message implies. If the message implies no
+ * number, returns the newest number that an earlier message implied. The number may fall, because
+ * a run may return to a checkpoint. */
 static uint64_t committed_according_to(const struct agent *a, const struct msg *m)
 {
 	switch (m->type) {
@@ -300,8 +300,8 @@ static void take_welcome(struct agent *a, struct msg *m, int64_t now_us)
 		msg_clear(m);
 }
 
-/* Lets an order wait until the new run begins. Drops a part of a file, because the previous run
- * requested it. */
+/* Lets an order wait until the new run begins. Drops a message with a part of a file, because the
+ * previous run requested the file. */
 static void wait_for_run(struct agent *a, struct msg *m)
 {
 	if (m->type == MSG_FILE_PART) {

@@ -1,10 +1,10 @@
 /* orders.h - carries out the controller's orders, at once or when the agent is settled.
  *
- * An agent is settled if no assignment, step or end of a sum is changing its weights. Orders for
- * the agent's stage that need a settled agent (START, REROUTE, REDUCE, COMMIT, EVALUATE, SAVE)
- * wait in a queue. Orders for the agent's standby copy (KEEP, and a REDUCE or COMMIT that
- * concerns the copy) wait in a second queue. A WELCOME to another run waits until the worker is
- * idle, and all orders that arrive after this WELCOME wait too.
+ * An agent is settled if no job or request changes its weights, and no checkpoint waits for a copy
+ * of the weights. Orders for the agent's stage that need a settled agent (START, REROUTE, REDUCE,
+ * COMMIT, EVALUATE, SAVE) wait in a queue. Orders for the agent's standby copy (KEEP, and a REDUCE
+ * or COMMIT that concerns the copy) wait in a second queue. A WELCOME to another run waits until
+ * the worker is idle, and all orders that arrive after this WELCOME wait too.
  */
 #ifndef AGENT_ORDERS_H
 #define AGENT_ORDERS_H

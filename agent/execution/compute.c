@@ -212,8 +212,8 @@ static int restore_file(struct compute *c, struct job *j)
 }
 
 /* Adds floats [at, at + floats) of a neighbour's weighted state to the same floats of the stage's
- * state, or replaces the stage's floats (m->first). `part` is scratch memory for 3 * floats
- * numbers. */
+ * state. If m->first is true, replaces the stage's floats instead. `part` is scratch memory with
+ * room for 3 * `floats` numbers. */
 static void mix_part(struct compute *c, const struct job_mix *m, size_t at, size_t floats,
 		     float *part)
 {
@@ -319,9 +319,10 @@ static struct pass_start pass_start(void)
 	return (struct pass_start){ clock_monotonic_us(), clock_process_us() };
 }
 
-/* Adds a pass to the times of its kind. Under a CPU quota, the kernel lets a process that was
- * idle run a short pass at full speed, and stops the process later. Therefore the time of a pass
- * is the longer of two times: its elapsed time, and its processor time divided by the quota. */
+/* Adds a pass to the times of its kind. If a process with a CPU quota was idle, the kernel runs a
+ * short pass of this process at full speed, and stops the process later. Therefore the time of a
+ * pass is the longer of two times: its elapsed time, and its processor time divided by the
+ * quota. */
 static void add_pass(const struct compute *c, struct pass_times *p, struct pass_start start)
 {
 	double s = (double)(clock_monotonic_us() - start.at_us) * 1e-6;
@@ -336,9 +337,9 @@ static void add_pass(const struct compute *c, struct pass_times *p, struct pass_
 }
 
 /* Returns the time of a pass. Without a quota this is the shortest time, because other programs
- * can only delay a pass. With a quota it is the mean of all passes but the first, which is
- * slower. The kernel stops passes under a quota a varying number of times. A node that reported
- * its shortest time would get more microbatches than it can compute. */
+ * can only delay a pass. With a quota it is the mean of all passes but the first. The first pass
+ * is slower than the others. The kernel stops passes under a quota a varying number of times. A
+ * node that reported its shortest time would get more microbatches than it can compute. */
 static double pass_s(const struct compute *c, const struct pass_times *p)
 {
 	return c->setup.quota > 0 && p->count > 1 ? p->later_s / (p->count - 1) : p->least_s;

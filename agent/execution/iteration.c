@@ -55,8 +55,8 @@ static uint32_t count_visits(const struct iteration *x)
 	return n;
 }
 
-/* Returns the free memory of the machine, bytes. If the unused rest of the limit memory_bytes is
- * less, returns this rest. */
+/* Returns the free memory of the machine, bytes. If memory_bytes sets a limit, returns at most the
+ * part of this limit that is not used yet. */
 static uint64_t find_free_bytes(const struct iteration *x)
 {
 	const uint64_t enough = UINT64_C(1) << 60, limit = x->uses.memory_bytes;
@@ -151,7 +151,7 @@ void iteration_start(struct iteration *x, const struct msg_start *m, int64_t now
 			begin_microbatch(x, &p->routes[i], now_us);
 }
 
-/* Sends the outputs that this node has kept to the substitutes. A substitute is a node of route r
+/* Sends to the substitutes the outputs that this node has kept. A substitute is a node of route r
  * that replaces another node of the previous route, `was`. */
 static void send_to_substitutes(struct iteration *x, const struct route *was, const struct route *r,
 				int64_t now_us)
@@ -263,8 +263,8 @@ void iteration_begin_sum(struct iteration *x)
 
 /* ---- commit ---- */
 
-/* Returns true if this commit replaces the layers of this node's stage by layers of another stage,
- * which the standby copy has. */
+/* Returns true if this commit gives the layers of another stage to this node's stage. The standby
+ * copy has these layers. */
 static bool is_stacked(const struct iteration *x, const struct msg_commit *m)
 {
 	return m->stack_from && !stage_set_has(m->stack_from, x->uses.held->stage);

@@ -62,7 +62,7 @@ struct iteration_uses {
 
 /* The state of an agent's present iteration. Each agent has a single struct iteration. */
 struct iteration {
-	/* the routes of all MSG_MICROBATCHES microbatches; no hops: unknown */
+	/* the routes of all MSG_MICROBATCHES microbatches; a route without hops is unknown */
 	struct route *routes;
 	/* The commit that the next step carries out, if requests->step is set. */
 	struct msg_commit commit;

@@ -8,8 +8,8 @@
 
 enum {
 	/* Number of arrays in a reduction, each with one float for each parameter of the stage:
-	 * the copy of the gradient that is sent, the received parts, the sum, its sent slice and
-	 * its received slices. */
+	 * the copy of the gradient that is sent, the received parts, the sum, the sent slice of
+	 * the sum and the received slices of the sum. */
 	SUM_ARRAYS = 5,
 	/* Number of such arrays in a copy of the stage: the weights and both moments. */
 	COPY_ARRAYS = 3,

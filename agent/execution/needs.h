@@ -41,8 +41,8 @@ struct needs {
  * of the field `early`, bytes. saves: true if this node writes checkpoints. */
 struct needs needs_of(size_t parameters, size_t activation, uint32_t visits, uint64_t early_most,
 		      bool saves);
-/* Returns for each field by how much n exceeds `checked`; 0: n does not exceed `checked`. Memory
- * for `checked` was found free before and may be in use now. */
+/* Returns for each field by how much n exceeds `checked`; 0: n does not exceed `checked`. An
+ * earlier check has found free memory for `checked`. This memory can be in use now. */
 struct needs needs_beyond(const struct needs *n, const struct needs *checked);
 /* Returns 0 if the needs fit in free_bytes, otherwise -ENOMEM. The error says how much memory is
  * needed for each purpose, and how much is missing. */

@@ -4,8 +4,8 @@
  * Few tasks wait at a time (a node's share of one iteration), so a linear scan finds the best task.
  *
  * Invariant: a microbatch holds a slot from the start of its F to the end of its B on this node.
- * If the microbatch restarts meanwhile, its slot becomes free at once. If a task of the
- * microbatch is running, the slot becomes free when this task ends.
+ * If the microbatch restarts earlier and none of its tasks is running, the slot becomes free at
+ * once. If one of its tasks is running, the slot becomes free when this task ends.
  */
 #include "agent/execution/queue.h"
 

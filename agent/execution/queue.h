@@ -44,8 +44,8 @@ struct task {
 	/* The input's bytes, which are in the memory of `owner`. `at` NULL: the task reads the
 	 * corpus. */
 	struct tensor_bytes input;
-	/* Owner of the input's bytes. This task is a user of the owner, and so is a job of the
-	 * worker that reads the bytes. */
+	/* Owner of the input's bytes. This task is a user of the owner. If a job of the worker
+	 * reads the bytes, this job is a user too. */
 	struct body *owner;
 	uint64_t number;           /* the input's number, unique in the process; 0: no input */
 	/* Fields that the queue sets. */

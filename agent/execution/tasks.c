@@ -163,8 +163,9 @@ static void note_event(struct tasks *x, enum work_event type, const struct task 
 	report_event(x->uses.report, &e);
 }
 
-/* Gives the job the input of the next task, so that the device can receive it during the present
- * task. The job becomes a user of this input, because the next task may be dropped meanwhile. */
+/* Names the next task's input in the job. The device can then receive this input during the
+ * present task. The job becomes a user of this input, because the next task may be dropped
+ * meanwhile. */
 static void name_next(struct tasks *x, struct job_task *job)
 {
 	const struct task *next = x->uses.held->takes_encoded ? queue_next(x->queue) : NULL;

@@ -1,7 +1,8 @@
 /* gpu_monitor.h - the figures of the agent's GPU for its heartbeats.
  *
- * A thread reads the figures, at most once a second, because NVML may take tens of milliseconds,
- * and hangs if the driver hangs. Neither the main loop nor the worker thread waits for this thread.
+ * A thread reads the figures, because NVML may take tens of milliseconds, and hangs if the driver
+ * hangs. The thread reads at most once a second. Neither the main loop nor the worker thread waits
+ * for this thread.
  */
 #ifndef AGENT_NETWORK_GPU_MONITOR_H
 #define AGENT_NETWORK_GPU_MONITOR_H

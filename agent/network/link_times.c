@@ -19,8 +19,9 @@ enum {
 	UNLIKE = 2
 };
 
-/* Records a rate. If the sender had too little to send (`limited`), the rate may raise a known
- * bandwidth, but it never lowers a bandwidth and never becomes the first known bandwidth. */
+/* Records a rate. If the sender had too little to send (`limited`), the bandwidth may be higher
+ * than this rate. Such a rate can raise a known bandwidth. It never lowers the bandwidth, and
+ * never becomes the first known bandwidth. */
 void link_times_rate(struct peer *p, double bytes_per_s, bool limited)
 {
 	if (!limited || (p->bandwidth > 0 && bytes_per_s > (double)p->bandwidth))

@@ -26,13 +26,13 @@
 
 /* How CONNECT_US and PROBE_FIRST_US were chosen. Connecting takes three round trips, which are
  * 1.8 s if the one-way delay is 300 ms. CONNECT_US is well above this. The post recognises the
- * answers to its last 16 probes. With one probe every PROBE_FIRST_US, it can measure round trips
- * of up to 2.4 s. */
+ * answers to its last 16 probes. With one probe every PROBE_FIRST_US, the post can measure round
+ * trips of up to 2.4 s. */
 enum {
 	CONNECT_US = 4000000, /* time limit for connecting */
-	/* This limit replaces CONNECT_US for a link that had no session for CONNECT_US before the
-	 * order. Otherwise a closed port would delay every round of measurements by
-	 * CONNECT_US. */
+	/* Time limit for connecting if the link had no session when the order arrived, and has had
+	 * none for CONNECT_US. With the longer limit, a closed port would delay every round of
+	 * measurements by 4 s. */
 	CONNECT_MORE_US = 300000,
 	/* Time between two probes of a link in a small run. In larger runs this time is
 	 * multiplied by 1 + n_nodes / PROBE_EVERY_NODES. */
@@ -153,8 +153,8 @@ static void answer_order(struct measure *w, const struct post_peer_info *info, d
 }
 
 /* Reports that only small messages pass. Then dials again, which drops the bulk data that is
- * queued on the old connection. Otherwise the link would be reported as stuck for this data. The
- * link stays doubted (probe.c), so the controller avoids it. */
+ * queued on the old connection. Otherwise the link would be reported as stuck because of this
+ * data. The link stays doubted (probe.c), so the controller avoids it. */
 static void tell_only_small(struct measure *w, int64_t now_us)
 {
 	uint16_t to = w->order.to;

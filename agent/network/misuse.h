@@ -25,7 +25,7 @@ struct misuse {
 	const struct progress *progress;
 };
 
-/* Returns the node whose key the peer has proven to hold. If this is the key of no known node,
+/* Returns the node whose key the peer has proven to hold. If the key belongs to no known node,
  * returns run.n_nodes. */
 uint32_t misuse_sender(const struct misuse *u, post_peer_id peer);
 /* Returns true if the peer has proven to hold this node's key. */

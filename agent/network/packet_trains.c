@@ -19,10 +19,10 @@
 #include "wire/bandwidth/packet_train.h"
 
 /* How the time limits below were chosen. At 1 MB/s a packet arrives every 1.4 ms, so QUIET_US is
- * the time of about seventy packets, and the longest train takes 0.36 s. At 0.125 MB/s (1 Mbit/s) a
- * short train takes 0.55 s. Its answer may wait another 0.55 s behind a short train in the other
- * direction. OVERDUE_US plus QUIET_US is longer than both together. On a much slower link the
- * answer is late. By then measure.c fills the link, and the late answer ends the filling
+ * the time of about seventy packets, and the longest train takes 0.36 s. At 0.125 MB/s (1 Mbit/s)
+ * a short train takes 0.55 s. Its answer may wait another 0.55 s behind a short train in the other
+ * direction. OVERDUE_US plus QUIET_US is longer than these 1.1 s. On a much slower link the answer
+ * is late. By then measure.c fills the link, and the late answer ends the filling
  * (packet_trains_rate). */
 enum {
 	/* The pause between trains lasts PAUSE_US to 2 * PAUSE_US, and the pause before a pass
@@ -126,9 +126,9 @@ static void begin_pass(struct packet_trains *t, const struct pass *pass, int64_t
 	t->next_us = now_us + draw_us(t, PAUSE_US);
 }
 
-/* Returns true if no train but the short train has given a rate so far, and the link is fast
- * enough for longer trains. The short train's rate is then discarded, because varying delays make
- * it inaccurate. */
+/* Returns true if only the short train has given a rate so far, and the link is fast enough for
+ * longer trains. The short train's rate is then discarded, because varying delays make it
+ * inaccurate. */
 static bool is_too_short(const struct packet_trains *t, double rate)
 {
 	return t->pass == passes && rate >= slow;

@@ -72,8 +72,7 @@ struct peer {
 	int64_t large_us;    /* time at which the last large probe left on this link */
 	bool small_passes;   /* small messages are answered while the link is stuck */
 	struct large_trial trial;
-	/* Time at which messages began to wait although no message was acknowledged any more; 0:
-	 * the link is not stuck. */
+	/* Time since which messages wait without any acknowledgement; 0: the link is not stuck. */
 	int64_t stuck_us;
 	/* ---- link_times.c ---- */
 	/* Sum of n_held delays of activations and gradients. A delay lasts from the end of the

@@ -7,10 +7,10 @@
  *
  * The waiting message is dropped when its iteration ends or continues without the link. After the
  * message is dropped, only probes can show whether the link works. The doubt ends when a large
- * probe is answered. Small probes prove nothing, because some networks lose only full packets,
- * for example a tunnel with a smaller MTU. The heartbeat reports which links answer only small
- * probes. A new packet also makes the operating system detect that an earlier packet was lost.
- * Lost probes fill the connection's buffer, so the link is dialed again from time to time.
+ * probe is answered. Small probes prove nothing, because some networks lose only full packets, for
+ * example a tunnel with a smaller MTU. The heartbeat reports which links answer only small probes.
+ * Each probe also makes the operating system detect that an earlier packet was lost. Lost probes
+ * fill the connection's buffer, so the link is dialed again from time to time.
  *
  * If TCP waits on a connection after losses, the link seems to lose large messages: TCP doubles
  * its timeout, and small messages on other connections pass meanwhile. A new connection starts
@@ -27,9 +27,9 @@
  * open. */
 enum { REDIAL_US = 4000000 };
 
-/* A link loses large messages if its connection answers only small probes for LOST_TIMES times
- * the expected time, and for at least LOST_LEAST_US. The limits of the connection on which the
- * doubt began are longer, OLD_TIMES and OLD_LEAST_US, because TCP may still be waiting on this
+/* A link loses large messages if its connection answers only small probes for LOST_TIMES times the
+ * expected time, and for at least LOST_LEAST_US. The connection on which the doubt began has the
+ * longer limits OLD_TIMES and OLD_LEAST_US, because TCP may still be waiting on this
  * connection. */
 enum { LOST_TIMES = 3, LOST_LEAST_US = 2000000, OLD_TIMES = 30, OLD_LEAST_US = 20000000 };
 

@@ -1,7 +1,8 @@
 /* job.h - the jobs of the worker thread: their inputs and their outputs.
  *
  * A module fills in a job, the loop gives it to the worker, and the module gets the job back when
- * it has ended. The job borrows its inputs until the job ends. The module owns the job's outputs.
+ * the job has ended. The job borrows its inputs until the job ends. The module owns the job's
+ * outputs.
  */
 #ifndef AGENT_JOB_H
 #define AGENT_JOB_H
@@ -88,8 +89,8 @@ struct job_task {
 	struct tensor_bytes next;
 	struct body *next_owner;
 	uint64_t in_number, next_number;
-	/* The task's output. The caller sets the codec. The job sets the bytes, from malloc,
-	 * which the caller then owns; `at` NULL: no output. */
+	/* The task's output. The caller sets the codec. The job allocates the bytes with malloc
+	 * and sets them; the caller then owns them. `at` NULL: no output. */
 	struct tensor_bytes out;
 	/* The job gives the output as `leaving`, and does not wait until the device has copied it
 	 * to the host. */
@@ -119,7 +120,7 @@ enum { STATE_PART = 4 << 20 };
  * jobs. The first job allocates `out`. The caller hands `out` and `copied` on to each later
  * job. */
 struct job_state {
-	size_t most;   /* most floats of each array that this job copies, at least STATE_PART */
+	size_t most;   /* this job copies up to this many floats of each array (>= STATE_PART) */
 	size_t copied; /* floats of each array that are copied so far; each job adds to it */
 	bool whole;    /* output: all floats are copied */
 };
@@ -142,7 +143,7 @@ struct job {
 	/* PREPARE, RESTORE: the folder of the run's checkpoints; NULL: no checkpoint is read. */
 	const char *folder;
 	/* PREPARE, RESTORE: iteration of the checkpoint. STEP, FOLLOW: iteration of the step.
-	 * LOAD: iteration of the copy, which only assign.c reads, after the job. */
+	 * LOAD: iteration of the copy; only assign.c reads it, after the job. */
 	uint64_t iteration;
 	/* PREPARE, RESTORE: hash that the checkpoint's file must have. MIX: hash that the
 	 * neighbour's weights must have. 0: unknown. */

@@ -1,4 +1,5 @@
-/* progress.h - the numbers of the present iteration, which iteration.c writes and others read. */
+/* progress.h - the numbers of the present iteration, which iteration.c writes and other modules
+ * read. */
 #ifndef AGENT_PROGRESS_H
 #define AGENT_PROGRESS_H
 

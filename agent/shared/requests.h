@@ -1,4 +1,5 @@
-/* requests.h - work that a module asks the loop, or a module of a higher subfolder, to do. */
+/* requests.h - work that a module requests from the loop, or from a module of a higher
+ * subfolder. */
 #ifndef AGENT_REQUESTS_H
 #define AGENT_REQUESTS_H
 

@@ -26,8 +26,8 @@ struct run {
 	struct emulated_times times;
 	struct route_limits limits;
 	struct model_config config;
-	/* For each of the n_stages stages, the codec for the sums of its gradient. The field
-	 * `format` is always fp32 here, because the order REDUCE names the format to use. */
+	/* For each of the n_stages stages, the codec for the sums of the stage's gradient. The
+	 * field `format` is always fp32 here, because the order REDUCE names the format to use. */
 	struct sum_codec *sum_codecs;
 };
 

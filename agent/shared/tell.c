@@ -13,8 +13,8 @@ enum {
 	LOG_EVERY_US = 1000000,
 	/* Time limit for the controller's acknowledgement of the last message. */
 	LEAVE_US = 1000000,
-	/* If LEAVE_TIMES times the link's timeout is longer than LEAVE_US, this time replaces
-	 * LEAVE_US. */
+	/* If LEAVE_TIMES times the link's timeout is longer than LEAVE_US, the time limit is this
+	 * product. */
 	LEAVE_TIMES = 3,
 	/* The process waits for this time before it ends, so that acknowledgements of received
 	 * messages can leave. */

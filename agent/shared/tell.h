@@ -61,8 +61,8 @@ struct tell {
 	struct ending end;
 };
 
-/* Numbers, encodes and sends *m with its body. If the message is RELIABLE and cannot be sent,
- * logs this and counts the message as dropped. */
+/* Gives *m its number, encodes it, and sends it with its body. If the message is RELIABLE and
+ * cannot be sent, logs this and counts the message as dropped. */
 void tell_controller(struct tell *t, struct msg *m, enum post_flags flags, int64_t now_us);
 /* Logs the text and sends it to the controller in a TROUBLE message. fatal: the agent then ends
  * with status 1. */

@@ -27,8 +27,8 @@ void worker_start(struct worker *w, void (*work)(void *context, void *job), void
 /* Returns true while a job is running, and after its end until worker_finished has returned
  * it. */
 bool worker_busy(const struct worker *w);
-/* Returns the ended job, and only once. The job belongs to the caller again. NULL: no job has
- * ended. Never waits. */
+/* Returns the ended job. A second call does not return this job again. The job belongs to the
+ * caller again. NULL: no job has ended. Never waits. */
 void *worker_finished(struct worker *w);
 
 #endif

@@ -130,7 +130,7 @@ void reduction_begin(struct reduction *x, const struct msg_reduce *m, uint32_t c
 	x->uses.tell->tally.dropped += delay_queue_drop(x->uses.delay_queue, is_older_slice, r);
 }
 
-/* Adds the slice's emulated transfer time to *due, and lets the slice leave at that time. Each
+/* Adds the slice's emulated transfer time to *due. The slice leaves at the new time *due. Each
  * slice of a phase thus leaves after the previous slice. Drops one user of the body. */
 static void send_slice(struct reduction *x, enum tensor_kind kind, uint32_t slice, uint16_t to,
 		       struct body *body, int64_t now_us, int64_t *due)

@@ -1,4 +1,5 @@
-/* slices.h - the slices of a stage's gradient that its replicas sum, and the parts received.
+/* slices.h - the slices of a stage's gradient, which the stage's replicas sum, and the received
+ * parts.
  *
  * With r replicas, slice j consists of the floats [P*j/r, P*(j+1)/r) and belongs to nodes[j].
  * Every replica encodes its part of slice j (model/codec/codec.h) and sends it to nodes[j]. That
@@ -98,12 +99,12 @@ const float *slices_staging(const struct slices *r);
  * sum stay on the device, so slices_own_part and slices_staging are not used. The functions
  * return 0, or -EIO if the device has failed. */
 
-/* Encodes another replica's slice of the stage's gradient, as slices_encode. */
+/* Encodes another replica's slice of the stage's gradient, as slices_encode does. */
 int slices_encode_on(const struct slices *r, uint32_t slice, void *to, struct stage *s);
-/* Adds the parts and encodes their sum, as slices_sum. */
+/* Adds the parts and encodes their sum, as slices_sum does. */
 int slices_sum_on(struct slices *r, struct stage *s);
-/* Decodes and hashes all slices, and computes the squares: as slices_decode and slices_hash. Then
- * stage_summed(s) has the sum. */
+/* Decodes and hashes all slices, and computes the sum of the squares, as slices_decode and
+ * slices_hash do. Afterwards stage_summed(s) returns the sum of the gradients. */
 int slices_check_on(struct slices *r, struct stage *s, double *squares);
 
 #endif

@@ -25,8 +25,8 @@ struct codec_threads; /* opaque */
 struct codec_job {
 	/* true: encodes floats to bytes; false: checks the bytes and decodes them. */
 	bool encodes;
-	/* Encoding: a tensor that the device has encoded. The job then only collects the tensor
-	 * to `bytes`. NULL: none.
+	/* Encoding: a tensor that the device has encoded. The job then only waits for the tensor
+	 * and writes it to `bytes`. NULL: none.
 	 */
 	struct stage_output *leaving;
 	bool measures;  /* the job also measures the signal-to-noise ratio of the encoded bytes */
@@ -46,7 +46,7 @@ struct codec_job {
 	struct pieces pieces;
 	size_t skip_bytes;
 	/* codec_bytes bytes from malloc, owned by the job. The job joins the pieces in this
-	 * memory, but not in fp32. */
+	 * memory. In fp32, and if stays_encoded is set, this memory is not used. */
 	void *room;
 	void *owner;    /* for the caller's use */
 	bool of_gradient; /* for the caller's use: the tensor is a gradient, not an activation */
@@ -70,7 +70,7 @@ void codec_threads_fds(const struct codec_threads *t, int fds[CODEC_THREADS]);
 /* Adds a job. */
 void codec_threads_add(struct codec_threads *t, const struct codec_job *job);
 /* Returns true if enough jobs wait to keep the threads busy. The caller should then accept no more
- * messages. The memory for jobs stays bounded, and the senders wait. */
+ * messages. This bounds the memory for jobs, because the senders then wait. */
 bool codec_threads_full(const struct codec_threads *t);
 /* Returns the number of tensors that wait to be decoded or are being decoded. NULL is allowed. */
 uint32_t codec_threads_decoding(const struct codec_threads *t);

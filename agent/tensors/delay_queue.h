@@ -13,7 +13,8 @@
 #include "agent/shared/route.h"
 #include "agent/tensors/body.h"
 
-/* A tensor that waits in the queue. If head.n_routes is 1, its route is the field `route`. */
+/* A tensor that waits in the queue. If head.n_routes is 1, the tensor's route is the field
+ * `route`. */
 struct parcel {
 	uint16_t to;
 	struct msg_tensor head; /* its pointer `routes` is set when the message is sent */
@@ -21,8 +22,8 @@ struct parcel {
 	struct body *body; /* the parcel is one user of the body; NULL: no bytes */
 	/* Number of bytes of the tensor that were sent so far. A slice is sent in pieces. */
 	size_t gone;
-	/* The time from which the measured delay counts: the tensor's task had ended, and the
-	 * link was not busy. */
+	/* Start of the measured delay. At this time the tensor's task had ended and the link was
+	 * free. */
 	int64_t ready_us;
 	/* Time at which the tensor was computed. If the tensor is sent again, to a substitute,
 	 * this is the time at which the reroute arrived. */
@@ -31,7 +32,7 @@ struct parcel {
 	int64_t due_us;
 };
 
-/* Ends the parcel's use of its body. Does not free the struct parcel itself. */
+/* Removes the parcel from the users of its body. Does not free the struct parcel itself. */
 void parcel_free(struct parcel *p);
 /* Returns the size of the tensor, bytes. */
 size_t parcel_bytes(const struct parcel *p);

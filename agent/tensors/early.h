@@ -2,7 +2,7 @@
  *
  * Each peer has a share: the bytes that a correct peer can send early (early_share). All peers
  * compete for one half of the room. The other half is divided equally among the peers, so no peer
- * can exclude another. A tensor counts EARLY_PLACE_BYTES more than its size, which limits the
+ * can exclude another. EARLY_PLACE_BYTES is added to the size of each tensor. This limits the
  * number of small tensors.
  *
  * The gradient's sums are as long as the stage and may arrive while this node is busy. Before a

@@ -27,10 +27,12 @@ enum {
 	SUMS_BEHIND = 8,
 	PIECE_BYTES = 2 << 20, /* default size of a message with a piece of a slice */
 	BIG_BYTES = 256 << 10, /* only transfers of at least this size measure the bandwidth */
-	/* A transfer counts as delayed by other transfers if the bytes under way when it was
-	 * queued exceed 1 / BEHIND_PART of its own bytes. */
+	/* When a transfer is queued, other bytes may be under way. If these bytes exceed
+	 * 1 / BEHIND_PART of the transfer's bytes, the transfer counts as delayed by other
+	 * transfers. */
 	BEHIND_PART = 8,
-	/* The signal-to-noise ratio is measured for one in this many outputs to a peer. */
+	/* For each peer, one output of every SNR_EVERY outputs is used to measure the
+	 * signal-to-noise ratio. */
 	SNR_EVERY = 64,
 	/* Threads encode and decode activations of at least this size. The event loop encodes and
 	 * decodes smaller activations. */
@@ -299,8 +301,8 @@ void links_send_piece(struct links *l, uint16_t to, const struct msg_tensor *hea
 	links_send(l, to, head, body_new(body, floats * sizeof(float), true), now_us, due);
 }
 
-/* Sends a request. The request is small and its answer is delayed, so it needs no emulated
- * delay. */
+/* Sends a request. The request is small and its answer is delayed, so the request needs no
+ * emulated delay. */
 void links_fetch(struct links *l, uint16_t from, uint8_t stage, uint32_t piece, int64_t now_us)
 {
 	struct msg m = { .type = MSG_FETCH };
@@ -428,10 +430,10 @@ static uint16_t node_of(const struct links *l, post_peer_id peer)
 }
 
 /* Records the delay of an activation's transfer: from queueing to acknowledgement, minus half a
- * round trip. If a large transfer of another class spent most of its time on its bytes, measures
- * the bandwidth from it. Ignores a transfer that was delayed by other transfers, because
- * predictions add this delay themselves. Ignores the first transfer of a connection, because its
- * time includes connecting. */
+ * round trip. For a large transfer of another class, measures the bandwidth if the delay was
+ * mostly the transfer time of the bytes. Ignores a transfer that was delayed by other transfers,
+ * because predictions add such a delay separately. Ignores the first transfer of a connection,
+ * because its time includes connecting. */
 static void take_transfer(struct links *l, uint16_t to, const struct post_transfer *t,
 			  int64_t now_us)
 {

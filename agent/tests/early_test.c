@@ -72,7 +72,7 @@ TEST(no_peer_takes_more_than_its_share)
 	early_free(e);
 }
 
-/* Each tensor counts a fixed number of bytes more than its size. This limits the number of small
+/* A fixed number of bytes is added to the size of each tensor. This limits the number of small
  * tensors in a share. */
 TEST(the_number_of_small_tensors_is_limited)
 {

@@ -180,9 +180,8 @@ TEST(test_times_of_devices)
 	cluster_unmake(c);
 }
 
-/* If a task starts late, the time from when it could have started until its start counts as time
- * of the host. While the task waits for its planned end, the loop may ask for another job. This
- * must change nothing. */
+/* If a task starts later than it could, the delay counts as time of the host. While the task waits
+ * for its planned end, the loop may ask for another job. This must change nothing. */
 TEST(a_late_start_is_time_of_the_host)
 {
 	enum { SECOND = 1000000, LATE_US = 300000 };

@@ -154,8 +154,8 @@ TEST(test_heartbeats_carry_them)
 	assert_int_equal(s->open, 0);
 }
 
-/* There are no figures, because the agent does not compute on a GPU, although the library is
- * present. */
+/* The library is present. There are still no figures, because the agent does not compute on a
+ * GPU. */
 TEST(test_other_devices_have_none)
 {
 	static const char *const devices[] = { "cpu", "pretend" };

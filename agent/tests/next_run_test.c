@@ -15,8 +15,8 @@ enum { NODE = 1, NEXT = 78 };
 static sem_t release;
 static bool timed_out;
 
-/* A job that waits until the test releases it, but only for a limited time. Because of the limit,
- * a loop that waits for the job by mistake makes the test fail, not hang. */
+/* A job that waits until the test releases it, but only for a limited time. If the loop waits for
+ * the job by mistake, the test thus fails and does not hang. */
 static void hold(void *context, void *job)
 {
 	struct timespec by;

@@ -46,8 +46,8 @@ TEST(without_a_quota_the_shortest_pass_counts)
 	assert_float_equal(reported_s(0, (int[]){ 50, 20, 40 }, (int[]){ 9, 9, 9 }), 0.020, 1e-9);
 }
 
-/* The kernel stops passes under a quota a varying number of times. The first pass also prepares the
- * products, so it does not count. */
+/* The kernel stops passes under a quota a varying number of times. The first pass also prepares
+ * the matrix products, so it does not count. */
 TEST(with_a_quota_the_mean_of_the_later_passes_counts)
 {
 	assert_float_equal(reported_s(0.5, (int[]){ 90, 20, 40 }, (int[]){ 9, 9, 9 }), 0.030, 1e-9);

@@ -541,7 +541,7 @@ TEST(test_exactly_once)
 	}
 	free(r);
 	assert_true(moves > 400);
-	/* The rounds that do not finish end in a deadlock, because some routes are swapped and
-	 * slots are few. */
+	/* If a round does not finish, it has ended in a deadlock. Deadlocks occur because some
+	 * routes are swapped and slots are few. */
 	assert_true(finished > 350);
 }

@@ -78,7 +78,7 @@ TEST(test_warnings_wait_for_the_controller)
 }
 
 /* Imitates a large model with small limits. An activation has six chunks, and is larger than the
- * limit of unacknowledged bytes. A slice is larger than a message may be. */
+ * limit of unacknowledged bytes. A slice is larger than the largest allowed message. */
 static void check_large(enum tensor_format wire, size_t threads_from_bytes)
 {
 	enum { CHUNK = 4096, ACTIVATION = 6 * CHUNK };
@@ -120,8 +120,8 @@ TEST(test_the_loop_decodes_pieces_without_threads)
 	check_large(FORMAT_Q8, SIZE_MAX);
 }
 
-/* If an activation is larger than a message may be, the agent reports this before it computes
- * anything. */
+/* If an activation is larger than the largest allowed message, the agent reports this before it
+ * computes anything. */
 TEST(test_too_large_tensors_are_reported)
 {
 	struct cluster *c = calloc(1, sizeof(*c));

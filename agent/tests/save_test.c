@@ -44,8 +44,9 @@ void noted_prune(const char *run, uint64_t after, uint64_t before)
 
 static sem_t release;
 
-/* Replaces the function that writes a checkpoint. This function waits until the test releases it.
- * Without a release it fails after 20 s, so that a test whose loop waits by mistake ends. */
+/* Replaces the function that writes a checkpoint. The replacement waits until the test releases
+ * it. Without a release, the replacement fails after 20 s. A test whose loop waits by mistake
+ * therefore ends. */
 int held_save_stage(const char *run_dir, const struct model_config *config, uint32_t stage,
 		    uint64_t iteration, const float *state, bool moments, uint64_t *hash,
 		    uint64_t *bytes, struct error *err)

@@ -14,8 +14,8 @@ enum { STAGE = 2, SOURCE = 1, PIECES = 4, P = PIECES * FETCH_LEAST };
 
 static float zeros[3 * FETCH_LEAST], sum[P];
 
-/* Returns an agent without a worker that is fetching a copy of a stage from its replicas, nodes 0
- * and 1. The test does the worker's jobs and delivers the pieces. */
+/* Returns an agent that is fetching a copy of a stage from the stage's replicas, nodes 0 and 1. The
+ * agent has no worker: the test does the worker's jobs and delivers the pieces. */
 static struct agent *made(void)
 {
 	struct msg keep = { .type = MSG_KEEP, .u.keep = { 1, STAGE, SOURCE } };

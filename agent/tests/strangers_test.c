@@ -312,9 +312,9 @@ TEST(test_evaluations_in_a_format_that_is_not_known_yet)
 	thief_ends(&t);
 }
 
-/* A tensor is refused if its iteration number exceeds that of the newest announced commit by more
- * than two. Other early tensors of a peer are kept up to the peer's share, which leaves room for
- * other peers. */
+/* A tensor is refused if its iteration number exceeds the number of the newest announced commit by
+ * more than two. Other early tensors of a peer are kept up to the peer's share, which leaves room
+ * for other peers. */
 TEST(test_shares_of_early_tensors)
 {
 	struct msg_tensor part = {

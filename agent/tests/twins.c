@@ -1,5 +1,5 @@
-/* Repeats the agents' training with the model's code alone. Repeats each gradient that an agent
- * counted, each sum and each step. Tests compare the agents' hashes and losses with this
+/* Repeats the agents' training with the model's code alone: all sums, all steps, and the gradients
+ * that an agent counted. Tests compare the agents' hashes and losses with this
  * reference. */
 #include "agent/tests/cluster.h"
 
@@ -32,8 +32,8 @@ static float *activation(const struct cluster *c)
 	return f;
 }
 
-/* Rounds an output in the same way as its transfer to another stage rounds it. An output for the
- * same stage is not rounded. */
+/* Rounds an output as the transfer of this output to another stage does. An output for the same
+ * stage is not rounded. */
 static void go_to(const struct cluster *c, uint8_t from, uint8_t to, bool forward, float *output)
 {
 	struct codec codec = forward ? codec_of_activation(c->options.wire, c->config.dim)

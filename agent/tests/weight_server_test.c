@@ -1,5 +1,5 @@
-/* Tests how a node serves weights: from which parts of its stage, and that a piece which is
- * requested again before it has been sent is sent only once. */
+/* Tests how a node serves weights, and which parts of its stage it copies for this. Also tests
+ * that a piece is sent only once if it is requested again before it has been sent. */
 
 #include <stdlib.h>
 
@@ -63,7 +63,8 @@ TEST(a_piece_is_sent_once_at_a_time)
 	unmake(a);
 }
 
-/* Makes the worker's job of the next part, and returns the part's first float of each array. */
+/* Does the worker's job for the next part. Returns the index of the part's first float in each
+ * array. */
 static size_t copy_part(struct agent *a)
 {
 	struct weight_server *s = a->modules.weight_server;

@@ -26,9 +26,9 @@ enum {
 	WINDOW_LEAST = 2,
 	/* Limit of the requested bytes, enough for 1 Gbit/s and a round trip of 200 ms. */
 	WINDOW_BYTES = 24 << 20,
-	/* Limits of queueing. The queueing of a piece is its transfer time minus the transfer
-	 * time of the fastest piece. The window grows while the queueing is below QUEUE_LITTLE_US
-	 * or below half of the fastest piece's transfer time, whichever is longer. The window
+	/* Limits of queueing. The queueing of a piece is its transfer time minus the transfer time
+	 * of the fastest piece. The window grows while the queueing is below the longer of two
+	 * times: QUEUE_LITTLE_US, and half of the fastest piece's transfer time. The window
 	 * shrinks when the queueing exceeds both QUEUE_MUCH_US and the fastest piece's transfer
 	 * time. */
 	QUEUE_LITTLE_US = 100000,

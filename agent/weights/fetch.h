@@ -7,9 +7,9 @@
  * shrinks when pieces queue up for longer than 0.2 s and for longer than the transfer time of the
  * fastest piece.
  *
- * Each piece carries its iteration. The standby copy that is being made steps with every commit,
- * element by element (standby.c). A piece of a later iteration than the copy waits until the copy
- * reaches that iteration. A piece of a past iteration is dropped and requested again.
+ * Each piece carries its iteration. With every commit, the unfinished standby copy makes the step
+ * too, element by element (standby.c). A piece of a later iteration than the copy waits until the
+ * copy reaches that iteration. A piece of a past iteration is dropped and requested again.
  *
  * This module only keeps records and memory. The caller sends the messages and steps the copy.
  */
@@ -55,7 +55,7 @@ struct fetch {
 	/* Running average of the pieces' transfer times; 0: no piece has arrived. */
 	int64_t took_us;
 	/* Iteration of the arrived pieces; a piece of a later iteration waits until the copy
-	 * reaches it. */
+	 * reaches that later iteration. */
 	uint64_t iteration;
 	float *state;       /* received weights and moments, shape (3, P) */
 	/* Two flags for each of the n pieces. `held`: the piece has arrived. `fresh`: the piece
@@ -74,7 +74,7 @@ struct fetch {
 	int64_t patience_us;
 };
 
-/* Begins a fetch of a stage with P parameters. fetch_end, or a zeroed struct, means that no fetch
+/* Begins a fetch of a stage with P parameters. After fetch_end, and in a zeroed struct, no fetch
  * is under way. -ENOMEM: no memory for the weights and moments. */
 int fetch_begin(struct fetch *f, uint16_t source, uint8_t stage, size_t parameters,
 		int64_t now_us);

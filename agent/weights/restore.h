@@ -1,6 +1,6 @@
 /* restore.h - restores a stage that no process holds, from a file of a checkpoint or as the
- * weighted average of the neighbouring stages. Before the restore assign.c allocates the stage, and
- * after it assign.c measures the stage's computing times.
+ * weighted average of the neighbouring stages. assign.c allocates the stage before the restore,
+ * and measures the stage's computing times after the restore.
  */
 #ifndef AGENT_RESTORE_H
 #define AGENT_RESTORE_H

@@ -28,8 +28,8 @@ void save_begin(struct save *s, const struct msg_save *m, int64_t now_us);
 /* Returns true if the stage must be copied before its next step. */
 bool save_wanted(const struct save *s);
 bool save_next_job(struct save *s, struct job *job);
-/* If the stage is copied in part, gives the job that copies the next part. The stage's weights
- * must not change until the last part is copied. */
+/* If a part of the stage is copied already, gives the job that copies the next part. The stage's
+ * weights must not change until the last part is copied. */
 bool save_next_part(struct save *s, struct job *job);
 /* Takes the copy from the job. When the copy is complete, the second thread begins to write
  * it. */

@@ -1,5 +1,6 @@
-/* standby.c - keeps a second copy of a stage on this node: as a reserve for a stage with one
- * replica, before a move to another stage, or before the node joins its own stage.
+/* standby.c - keeps a second copy of a stage on this node. The copy is a reserve for a stage with
+ * one replica, or it has the weights with which this node will move to another stage or join its
+ * own stage.
  *
  * The copy is fetched while the run continues. From its first piece on, the copy follows the run:
  * it gets the sum of every reduction, as replicas do, and steps with every commit. AdamW works

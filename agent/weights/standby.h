@@ -1,5 +1,6 @@
-/* standby.h - keeps a second copy of a stage on this node: as a reserve for a stage with one
- * replica, before a move to another stage, or before the node joins its own stage.
+/* standby.h - keeps a second copy of a stage on this node. The copy is a reserve for a stage with
+ * one replica, or it has the weights with which this node will move to another stage or join its
+ * own stage.
  */
 #ifndef AGENT_STANDBY_H
 #define AGENT_STANDBY_H
@@ -62,7 +63,8 @@ bool standby_settled(const struct standby *k);
 void standby_accept_any_order(struct standby *k);
 void standby_abandon(struct standby *k); /* makes the copy stop waiting for the present sum */
 void standby_piece_arrived(struct standby *k, const struct msg *m, int64_t now_us);
-/* Returns true if the tensor is a sum of the copy's stage, which the copy needs now or later. */
+/* Returns true if the tensor is a sum of the copy's stage and the copy needs this sum now or
+ * later. */
 bool standby_wants(const struct standby *k, const struct msg_tensor *t);
 /* Takes a sum. Returns false if the copy does not wait for this sum. Otherwise sets *rc to 0, or
  * to -EINVAL if the sum is invalid. */

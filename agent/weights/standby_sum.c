@@ -1,6 +1,6 @@
-/* standby_sum.c - the table of the states of a standby copy's sum.
+/* standby_sum.c - decides what an agent with a standby copy does next with the sum of gradients.
  *
- * Messages, sums and ends of jobs arrive in any order. The table has one row for each state and
+ * Messages, sums and ends of jobs arrive in any order. A table has one row for each state and
  * event that may occur together. Any other pair is an error in the program, and an assertion finds
  * it.
  */
@@ -45,7 +45,7 @@ static const struct {
 	{ IN(STORING_READY), STANDBY_FOLLOWED, STANDBY_SUM_READY },
 
 	/* The copy no longer waits for the sum, or the sum is dropped. A running job that stores
-	 * pieces still ends, and so does the step that may follow it. */
+	 * pieces or makes the step continues to its end. */
 	{ IN(DUE), STANDBY_ABANDON, STANDBY_SUM_ARRIVING },
 	{ IN(NORMING_DUE), STANDBY_ABANDON, STANDBY_SUM_NORMING },
 	{ IN(READY_DUE), STANDBY_ABANDON, STANDBY_SUM_READY },

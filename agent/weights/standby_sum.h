@@ -1,9 +1,9 @@
 /* standby_sum.h - the state of a standby copy's sum and step: a table of states and events.
  *
- * A copy receives the sum of each reduction of its stage, computes the sum of squares of that
- * sum, and reports it. After the commit the copy steps. Meanwhile the worker may store fetched
- * pieces in the copy. A sum is due as soon as its iteration is committed. From then on the copy
- * takes no further order until it has stepped.
+ * A copy receives the sum of each reduction of its stage, and reports the sum of squares of the
+ * received sum. After the commit the copy steps. Meanwhile the worker may store fetched pieces in
+ * the copy. A sum is due as soon as its iteration is committed. From then on the copy takes no
+ * further order until it has stepped.
  */
 #ifndef AGENT_STANDBY_SUM_H
 #define AGENT_STANDBY_SUM_H

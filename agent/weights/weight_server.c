@@ -2,10 +2,10 @@
  * them.
  *
  * Only the worker may read the weights, so the pieces are cut from a snapshot. The worker copies
- * the part of the stage that has a requested piece, and with it the pieces that are requested
- * next. Tasks run between two parts. A commit voids all parts. The memory of the snapshot is kept
- * for the next parts, and freed after some time without requests. This time is longer than the
- * longest recent pause between two requests.
+ * the part of the stage that has a requested piece. This part also has the pieces that are usually
+ * requested next. Tasks run between two parts. A commit voids all parts. The memory of the
+ * snapshot is kept for the next parts, and freed after some time without requests. This time is
+ * longer than the longest recent pause between two requests.
  */
 #include "agent/weights/weight_server.h"
 

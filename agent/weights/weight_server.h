@@ -33,8 +33,8 @@ void weight_server_free(struct weight_server *s);  /* NULL is allowed */
 
 /* Records a request. weight_server_turn answers it. */
 void weight_server_ask(struct weight_server *s, const struct msg_fetch *m, int64_t now_us);
-/* If the oldest request needs a new snapshot, gives the job that copies the snapshot or its next
- * part. Returns false if there is no such job. */
+/* If the snapshot lacks the piece of the oldest request, gives the job that copies the part of the
+ * stage with this piece. Returns false if there is no such job. */
 bool weight_server_next_job(struct weight_server *s, struct job *job);
 /* Takes the snapshot, or a part of it, from the job. */
 void weight_server_job_done(struct weight_server *s, struct job *job, int64_t now_us);
