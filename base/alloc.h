@@ -8,10 +8,10 @@
  * free() releases every block. Sizes are in bytes; a size of 0 gives a valid block too.
  *
  * Do not use these functions for sizes that a file, a peer's message or a model's shape determines:
- * a request that is too large must be refused with an error, not end the program.
+ * if such a request is too large, the caller must refuse it with an error.
  *
- * The program ends through _exit: no atexit handler and no destructor of another library runs,
- * because some of them wait for other threads or allocate memory themselves.
+ * The program ends through _exit, which calls no atexit handlers and no destructors of libraries.
+ * Some handlers and destructors wait for other threads or allocate memory.
  */
 #ifndef BASE_ALLOC_H
 #define BASE_ALLOC_H
@@ -45,8 +45,8 @@ char *alloc_vformat(const char *format, va_list ap)
  * program. */
 _Noreturn void alloc_failed(size_t n, size_t size);
 
-/* Sets a function that is called once before the message of a failed allocation is printed, or
- * NULL for none. The console uses it to restore the terminal. The function must not allocate. */
+/* Sets the function that alloc_failed calls before it prints its message; NULL: none. The console's
+ * function restores the terminal. The function must not allocate. */
 void alloc_before_exit(void (*restore)(void));
 
 #endif

@@ -33,12 +33,12 @@ void array_reserve(void *array, size_t *room, size_t want, size_t size);
 	(array_reserve(&(l)->list, &(l)->room, (l)->n + 1, sizeof(*(l)->list)), \
 	 &(l)->list[(l)->n++])
 
-/* Drops all but the newest `most` elements if the array has 2 * most elements or more. The newest
- * elements are at the end. Returns the number of elements left. */
+/* If the array has 2 * `most` elements or more, drops its oldest elements and keeps `most`
+ * elements. The newest elements are at the end. Returns the number of elements left. */
 size_t array_keep_newest(void *array, size_t n, size_t most, size_t size);
 
-/* Returns the median of n numbers, the upper one of the two middle numbers if n is even; 0 if n is
- * 0. Sorts the numbers. */
+/* Sorts the n numbers and returns their median. If n is even, the median is the upper of the two
+ * middle numbers. If n is 0, returns 0. */
 double array_median(double *x, size_t n);
 
 #endif

@@ -186,8 +186,8 @@ static const char aside_mark[] = ".tmp.";
 enum {
 	ASIDE_MARK = sizeof(aside_mark) - 1,
 	ASIDE_DIGITS = 16,
-	/* Limit of the tries to create and lock a file: another process may remove each new file
-	 * first. */
+	/* Limit of the attempts to create and lock a file. An attempt fails if another process
+	 * removes the new file before it is locked. */
 	ASIDE_TRIES = 100
 };
 

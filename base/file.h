@@ -83,8 +83,8 @@ bool file_is_same(const char *a, const char *b);
 /* Returns true if file_write to this path would replace a file that has contents. */
 bool file_would_replace(const char *path);
 
-/* Refuses an output file that is also an input, or is in an input folder, even under another name.
- * option: the option of the output file, such as "--out". -EINVAL. */
+/* Refuses an output file that is the input file, or a file in the input folder. A link to such a
+ * file is refused, too. option: the option of the output file, such as "--out". -EINVAL. */
 int file_refuse_input(const char *option, const char *out, const char *input, struct error *err);
 
 /* Returns true if the folder has a file of this name. */

@@ -28,8 +28,8 @@ struct route {
 
 /* Number of microbatches of an iteration that visited each stage. */
 struct stage_visits {
-	/* Number of stages: each stage divides its gradient by its own visits. 0: every stage
-	 * divides its gradient by the number of all microbatches. */
+	/* Number of stages in `of`. Each stage divides its gradient by the number of its own
+	 * visits. 0: every stage divides its gradient by the number of all microbatches. */
 	uint32_t n;
 	uint16_t of[ROUTE_HOPS]; /* array of n: number of microbatches that visited each stage */
 };

@@ -81,8 +81,8 @@ void skip_share_format(uint32_t share, uint32_t skip, uint32_t n_stages, char ou
 		snprintf(out + n, (size_t)(SKIP_SHARE_TEXT - n), " in %" PRIu32 "%%", share % 1000);
 }
 
-/* Reads a number of skipped stages at *at, such as "2", or with a share of the microbatches, such
- * as "30%:2". */
+/* Reads a number of skipped stages at *at, such as "2". A share of the microbatches may precede the
+ * number, as in "30%:2". */
 static int read_skip(const char **at, uint32_t most, uint32_t n, struct skip_phase *p,
 		     struct error *err)
 {
@@ -94,7 +94,8 @@ static int read_skip(const char **at, uint32_t most, uint32_t n, struct skip_pha
 			 why.text);
 }
 
-/* Reads the beginning of a phase at *at: "25%" of the run, or iteration "800". */
+/* Reads where a phase begins, at *at: after a share of the run, such as "25%", or after an
+ * iteration, such as "800". */
 static int read_start(const char **at, uint64_t iterations, uint32_t n, uint64_t *from,
 		      struct error *err)
 {

@@ -85,10 +85,10 @@ struct skip_schedule {
 };
 
 /* Reads a schedule. "4,3,1,0": numbers of skipped stages in four equal parts of the run.
- * "4@0,3@25%,1@50%,0@800": each phase begins after the share of the run, or the number of
- * iterations, that follows its @. "30%:2" in place of a number of stages, as in "4@0,30%:2@30%":
- * 30% of the microbatches skip two stages. iterations: length of the run; 0: the run has no end,
- * so each phase must begin after a number of iterations. most: the number of stages that may be
+ * "4@0,3@25%,1@50%,0@800": each phase begins after the part of the run that stands behind its @, a
+ * share or a number of iterations. "30%:2" in place of a number of stages, as in "4@0,30%:2@30%":
+ * 30% of the microbatches skip two stages. iterations: length of the run; 0: the run has no end, so
+ * each phase must begin after a number of iterations. most: the number of stages that may be
  * skipped. -EINVAL: the message names the phase. */
 int skip_schedule_parse(struct skip_schedule *out, const char *text, uint64_t iterations,
 			uint32_t most, struct error *err);
@@ -97,8 +97,8 @@ int skip_schedule_parse(struct skip_schedule *out, const char *text, uint64_t it
 enum { SKIP_SCHEDULE_RECIPE = 96 };
 
 /* The help of --recipe in every program that has the option. Its figures were measured with the
- * model `deep`: for speed with the schedule WSD (docs/rates.md), for robust with a cosine
- * (docs/convergence.md). */
+ * model `deep`: those of `speed` with the schedule WSD (docs/rates.md), those of `robust` with a
+ * cosine (docs/convergence.md). */
 #define SKIP_SCHEDULE_RECIPE_HELP \
 	"grow the model from its ends: first train only the first and the last stage, then start " \
 	"the middle stages as copies of them. speed: microbatches make 80% of the visits to " \

@@ -1,5 +1,5 @@
-/* Sets of stages: the stages that every microbatch visits. Options, cluster files and plans name
- * them, and all of them use these functions. */
+/* Sets of stages: the stages that every microbatch visits. Options, cluster files and plans contain
+ * such a set. */
 #include "base/stage_set.h"
 
 #include <stdio.h>

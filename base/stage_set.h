@@ -47,8 +47,8 @@ void stage_set_format(stage_set set, char *out);
  * order. */
 int stage_path_misplaced(const int *stages, int n, int *after);
 
-/* Gives the smallest and the largest number of visits that equal exposure (CC3) allows a stage,
- * if the paths of n_mb microbatches have `visits` stages in total. A stage in `always` gets n_mb
+/* Gives the smallest and the largest number of visits to a stage under CC3 (equal exposure). The
+ * paths of the n_mb microbatches have `visits` visits in total. A stage in `always` gets n_mb
  * visits. The other stages share the remaining visits equally, to within one. */
 void stage_set_exposure(stage_set always, int stage, int n_stages, long n_mb, long visits, int *low,
 			int *high);

@@ -46,8 +46,8 @@ size_t tensor_format_activation_bytes(enum tensor_format format, size_t n, size_
 size_t tensor_format_gradient_bytes(enum tensor_format format, size_t n);
 /* Returns the bytes of a sum of gradients of n numbers. */
 size_t tensor_format_sum_bytes(enum tensor_format format, size_t n);
-/* Return the size relative to fp32 of long activations (without the means of their channels), and
- * of long sums of gradients: 1 for fp32, 0.203125 for activations in q6. */
+/* Return a size divided by the size in fp32: of long activations, without the means of their
+ * channels, and of long sums of gradients. Examples: 1 for fp32, 0.203125 for activations in q6. */
 double tensor_format_activation_share(enum tensor_format format);
 double tensor_format_sum_share(enum tensor_format format);
 

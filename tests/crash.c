@@ -119,7 +119,7 @@ struct undo {
 };
 
 static struct undo *newest;
-/* Held during a change and its record. */
+/* Held while a file is changed and while the change is recorded. */
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *lost(void)

@@ -3,8 +3,8 @@
  * Version 2 has one tree of groups there. Version 1 has a tree for each controller, in a folder
  * named after the controller. A line of /proc/self/cgroup names the controllers of a tree (none for
  * version 2) and this process's group in the tree. A container may see its own group as the root of
- * the tree, and find a path in /proc/self/cgroup that does not exist below this root. A missing
- * group therefore counts as a group without a limit, and the root is always read. */
+ * the tree. The path in /proc/self/cgroup may then not exist below this root. A missing group
+ * therefore counts as a group without a limit, and the root is always read. */
 #include "base/process/cgroup.h"
 
 #include <inttypes.h>

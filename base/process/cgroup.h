@@ -17,12 +17,13 @@ uint64_t cgroup_least(const char *system, const char *controller,
  * no limit. */
 uint64_t cgroup_quota(const char *folder);
 
-/* Returns the bytes that the group may still use: its limit minus the bytes in use, where cached
- * files that the kernel would drop do not count. UINT64_MAX: no limit. */
+/* Returns the bytes that the group may still use: its limit minus the bytes in use. Cached files
+ * that the kernel would drop do not count as in use. UINT64_MAX: no limit. */
 uint64_t cgroup_memory_free(const char *folder);
 
-/* Returns how many processors this process may use, at least 1: the processors of its affinity
- * mask, but no more than its groups' quotas. The machine may have far more. */
+/* Returns how many processors this process may use, at least 1. This is the number of processors in
+ * its affinity mask, or its groups' quota if the quota is smaller. The machine may have far
+ * more. */
 unsigned cores_usable(void);
 
 /* Returns how many processors the quotas of this process's groups amount to, such as 0.5; 0: there

@@ -382,8 +382,8 @@ static int write_word(const char *word, int n, int gap, int x, FILE *to)
 	return x + fprintf(to, "%*s%.*s", gap, "", n, word);
 }
 
-/* Writes the option's name, then its help from TEXT_COLUMN on, and two columns further the default
- * in brackets. */
+/* Writes the option's name, its help from TEXT_COLUMN on, and the default in brackets. Two spaces
+ * separate the help from the default. */
 static void write_row(const struct options_row *r, FILE *to)
 {
 	const char letter[5] = { '-', r->letter, ',', ' ', '\0' };

@@ -40,9 +40,9 @@ struct options_row {
 	const char *value; /* name of the value in the help, such as FILE */
 	const char *
 		fallback; /* the default, read like a given value; NULL: the field stays as it is */
-	/* The option's text in the help, which is broken into lines. It ends with the default in
-	 * brackets if `fallback` does not hold the default. NULL: the help does not show the
-	 * option. */
+	/* The option's text in the help, which is broken into lines. If `fallback` does not hold
+	 * the default, this text ends with the default in brackets. NULL: the help does not show
+	 * the option. */
 	const char *help;
 	size_t at; /* offset of the field in the program's struct of options */
 	/* Offset of a bool in the program's struct of options: true if the option was given. 0:
@@ -75,8 +75,8 @@ struct options_table {
 	 * have rows of the same name. */
 	unsigned part;
 	const char *verb; /* name of the verb, for the message that refuses another verb's option */
-	/* the message that refuses another verb's option ends with this, in brackets; NULL: with
-	 * the command that prints the help */
+	/* The message that refuses another verb's option ends with this hint, in brackets. NULL:
+	 * the message ends with the command that prints the help. */
 	const char *hint;
 	/* Takes an option of the kind OPTIONS_PASSED; value: NULL if the option has none. */
 	int (*pass)(void *options, const struct options_row *r, const char *value,

@@ -9,8 +9,8 @@
  * ignored now. */
 bool signals_ignored(int signal);
 /* Writes SIGINT, SIGTERM and SIGHUP to set, except those that are ignored. A program that blocks
- * this set and reads it through signalfd ends in order. Ignored signals are left out, because
- * signalfd would report them. */
+ * these signals and reads them through signalfd can end in an orderly way. Ignored signals are left
+ * out, because signalfd would report them, too. */
 void signals_ending(sigset_t *set);
 /* Blocks the signals that end the program, and the signal `beside` (0: none). Ignores SIGPIPE and
  * SIGXFSZ, so that writes to a closed connection, or to a file that may not grow (ulimit -f), fail

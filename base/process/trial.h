@@ -11,11 +11,11 @@
 
 #include "base/error.h"
 
-/* Runs `run` in a child, which may fill in result (size), and waits for at most `limit_s`. Returns
- * what `run` returned, with its message and result. -ETIMEDOUT: the child did not end, and was
- * killed if the kernel could kill it. -EIO: the child crashed, and the message names the signal.
- * Another negative errno: the child could not be started. `what` begins these messages, as in
- * "cuda:0". */
+/* Calls `run` in a child, and waits for at most `limit_s`. `run` may fill in its result, which has
+ * `size` bytes. Returns what `run` returned, and copies its message and its result. -ETIMEDOUT: the
+ * child did not end, and was killed if the kernel could kill it. -EIO: the child crashed, and the
+ * message names the signal. Another negative errno: the child could not be started. These messages
+ * begin with `what`, such as "cuda:0". */
 int trial_run(int (*run)(void *context, void *result, struct error *err), void *context,
 	      void *result, size_t size, unsigned limit_s, const char *what, struct error *err);
 

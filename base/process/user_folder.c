@@ -1,5 +1,5 @@
-/* Finds a user's folder. A container that runs with any user number has HOME=/ or none, and a
- * service has none. In these cases a program must report what is missing. It must not use the
+/* Finds a user's folder. HOME is missing in a service. In a container whose user has no account,
+ * HOME is missing or "/". In these cases a program must report what is missing. It must not use the
  * folder in which it was started, because other users may write there. */
 #include "base/process/user_folder.h"
 

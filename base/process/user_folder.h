@@ -7,10 +7,10 @@
 
 #include "base/error.h"
 
-/* Gives the path of skippipe's folder below the folder that an environment variable names, such as
- * XDG_CONFIG_HOME, or below `in_home` (".config") in HOME. As the specification demands, relative
- * paths count as unset. Creates nothing. -ENOENT: neither variable is set; -ENAMETOOLONG: the path
- * does not fit into `to`. */
+/* Gives the path of skippipe's folder. Its parent is the folder that `variable` (such as
+ * XDG_CONFIG_HOME) names or, if `variable` is not set, the folder `in_home` (such as ".config") in
+ * HOME. As the specification demands, a variable with a relative path counts as not set. Creates
+ * nothing. -ENOENT: neither variable is set; -ENAMETOOLONG: the path does not fit into `to`. */
 int user_folder(char *to, size_t room, const char *variable, const char *in_home,
 		struct error *err);
 

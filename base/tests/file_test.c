@@ -1,5 +1,5 @@
-/* Tests that a written file has the old or the new contents, never a mixture. Pipes, the targets of
- * links and open descriptors are written themselves and not replaced by a new file. */
+/* Tests that a written file has the old or the new contents, never a mixture. Writing to a pipe, a
+ * link or an open descriptor must not replace it by a new file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -225,7 +225,7 @@ TEST(files_that_are_no_text_are_refused_with_a_remedy)
 		assert_int_equal(file_read_text(path, 100, &text, &size, &e), -EINVAL);
 		assert_non_null(strstr(e.text, path));
 		assert_non_null(strstr(e.text, cases[i].reason));
-		/* The last byte that tells the kind of the file is missing. */
+		/* One byte does not suffice to recognise the kind of the file. */
 		assert_null(not_text_reason(file, 1));
 	}
 	assert_null(text);

@@ -112,7 +112,7 @@ TEST(a_failed_write_is_reported)
 	fclose(full);
 }
 
-/* Without memory for its stream a program ends with a message, as base/alloc.h promises. */
+/* If there is no memory for its stream, a program ends with a message, as base/alloc.h promises. */
 TEST(a_program_without_memory_for_the_stream_ends)
 {
 	int ends[2], messages[2], status;

@@ -8,8 +8,8 @@
 #include "tests/hostile/hostile.h"
 
 enum {
-	/* For each kind of message: the number of rows in it, and the shortest interval that the
-	 * key's quota allows. */
+	/* For each kind of message: the number of rows in a message, and the shortest interval that
+	 * the key's quota allows. */
 	LINKS = 1000,
 	LINKS_EVERY_US = 300000,
 	EVENTS = 1000,

@@ -103,7 +103,7 @@ static void add_network(struct world *w)
 	}
 }
 
-/* In some runs, adds a command that changes the controller's stages at a given iteration. The
+/* In some runs, adds a command that cuts the model into other stages at an iteration (--at). The
  * controller refuses the command if there is no folder for checkpoints. */
 static void add_cuts(struct world *w)
 {

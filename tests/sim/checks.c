@@ -1,5 +1,5 @@
-/* checks.c - the checks of a simulated run: during the run, when the controller has ended, and at
- * the end, of the record and the agents' weights. */
+/* checks.c - the checks of a simulated run. They check the members during the run, the controller's
+ * exit status when it has ended, and the record and the agents' weights at the end. */
 #include <inttypes.h>
 #include <string.h>
 

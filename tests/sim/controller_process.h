@@ -11,8 +11,8 @@
 
 struct controller;
 
-/* Starts a controller and gives *out (controller_process_end). argv: the arguments of the program,
- * borrowed until controller_process_end. */
+/* Starts a controller, and writes it to *out. controller_process_end frees it. argv: the arguments
+ * of the program, borrowed until then. */
 int controller_process_start(struct controller **out, int argc, char **argv, struct error *err);
 void controller_process_turn(struct controller *c);
 /* Gives the controller a command: FAIL, RECOVER, SKIP, PAUSE, RESUME, WIRE or SUM_WIRE. Returns

@@ -208,8 +208,8 @@ static void give_command(struct world *w, struct mishap *m)
 	m->given = true;
 }
 
-/* Kills all nodes that have a stage, if the run can restore a checkpoint. Before the first
- * checkpoint this happens to stage 0 only, because the run then restarts. */
+/* Kills all nodes that hold one certain stage. If stage 0 is lost before the first checkpoint, the
+ * run restarts. Other stages are not lost before a checkpoint exists. */
 static void lose_stage(struct world *w, struct mishap *m)
 {
 	int stage;

@@ -236,7 +236,7 @@ bool post_idle(const struct post *p, post_peer_id id)
 	return true;
 }
 
-/* Each probe is answered by itself. Only the earliest answer is kept. */
+/* Each probe has an answer of its own. Only the earliest answer is kept. */
 int post_probe(struct post *p, post_peer_id id, bool large, int64_t now_us)
 {
 	struct peer *r = net_peer_find(p, id);

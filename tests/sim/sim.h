@@ -17,7 +17,8 @@
  * The test never waits: the clock jumps to the next process that has something to do. All random
  * numbers come from one stream in the order of events. Therefore a seed always gives the same run
  * to the last message, and the hash of the trace proves it. The world's clock is the clock of the
- * simulation. Each process has a clock of its own with an offset from it, as real machines do.
+ * simulation. Each process has a clock of its own, which differs from the world's clock by an
+ * offset, as on real machines.
  */
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H

@@ -13,7 +13,8 @@
 
 enum {
 	TASK_US = 1000, /* usual length of a job */
-	/* A job of this usual length or more takes at most 1.5 times as long. */
+	/* If a job's usual length is LONG_US or more, each reading of its clock advances this clock
+	 * by at most 1.5 times the usual length. */
 	LONG_US = 1000000,
 	/* Most jobs read the clock twice: at their beginning and at their end. */
 	JOB_LOOKS = 2,

@@ -103,8 +103,7 @@ static void draw_world(struct world *w, uint64_t seed)
 	/* A large model: a step takes longer than the stall detector's patience. */
 	if (seed % 5 == 2)
 		w->step_us = 600000;
-	/* Storing a fetched copy takes as long as the time limit of a standby copy's wait for a
-	 * sum. */
+	/* A commit waits for a copy for 2 s or more. Storing a fetched copy takes 3 s or more. */
 	if (seed % 10 == 7)
 		w->store_us = 3000000;
 	if (seed % 10 == 2) /* no mishaps: checks_turn then fails if an agent misses a commit */

@@ -70,7 +70,8 @@ static double matrix_at(const json_t *links, const char *key, uint32_t i, uint32
 
 /* Gives the controller the links of the first node in its place. The link between the controller
  * and this node is copied from the link between this node and the second node in the place. If the
- * place has only one node, the controller gets the link of a local network to it. */
+ * place has only one node, the link between the controller and this node is that of a local
+ * network. */
 static int place_controller(struct map *m, struct error *err)
 {
 	uint32_t c = m->n - 1, like = 0, other;

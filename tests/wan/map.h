@@ -35,8 +35,8 @@ struct map_request {
 	double forward_s, backward_s, loss_s;
 };
 
-/* Makes a map and gives *out (map_free). -EINVAL, -ENOENT, or the error of reading the file. The
- * error names the file, the key and the expected value. */
+/* Makes a map, and writes it to *out. map_free frees it. -EINVAL, -ENOENT, or the error of reading
+ * the file. The error names the file, the key and the expected value. */
 int map_new(const struct map_request *q, struct map **out, struct error *err);
 void map_free(struct map *m); /* NULL is allowed */
 

@@ -121,8 +121,8 @@ TEST(regions_are_as_published)
 	close_bed(&b);
 }
 
-/* The least bandwidth is one of the real network, so slow links are raised to it before the
- * division. */
+/* The least bandwidth is a bandwidth of the real network. Slow links are therefore raised to it
+ * before all bandwidths are divided. */
 TEST(a_rehearsal_has_a_part_of_the_bandwidths)
 {
 	struct map_request q = { .regions = "deploy/regions.json", .n_nodes = 20,

@@ -26,8 +26,9 @@
 
 struct traffic; /* opaque */
 
-/* A link in one direction. The caller may change the fields before the counters at any time.
- * Packets in transit keep their time of arrival, but are dropped if the link is cut by then. */
+/* A link in one direction. The caller may change all fields except the counters (from sent_packets
+ * on) at any time. Packets in transit keep their time of arrival, but are dropped if the link is
+ * cut by then. */
 struct traffic_link {
 	/* Latency below 0, or bandwidth 0 or less: there is no link. */
 	double latency_s, bandwidth_bytes_per_s;
