@@ -208,8 +208,9 @@ static void signal_all(struct child *agents, size_t n, int sig)
 		child_signal(&agents[i], sig);
 }
 
-/* Waits for a signal and returns its number; -1 if none arrived for an hour. Returns SIGKILL after
- * the time until_us; INT64_MAX: no time limit. */
+/* Waits for a signal and returns its number. Returns -1 if none arrives for an hour or until the
+ * time until_us. Returns SIGKILL if the time until_us has already passed. until_us INT64_MAX: no
+ * time limit. */
 static int next_signal(const sigset_t *set, int64_t until_us)
 {
 	int64_t left_us = until_us - clock_monotonic_us();

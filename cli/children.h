@@ -46,8 +46,8 @@ void child_ending_text(const struct child *c, char *text, size_t room);
 /* Returns the child's exit status as a shell reports it: 128 plus the signal's number if a signal
  * ended the child. */
 int child_exit_status(const struct child *c);
-/* Copies the last line of the child's log that is not blank, without its time and level, to `text`.
- * Sets `text` to "" if there is no such line. */
+/* Copies the last line of the child's log that is not blank to `text`, without the line's time and
+ * level. Sets `text` to "" if there is no such line. */
 void child_last_line(const struct child *c, char *text, size_t room);
 /* If the log has more than `most` bytes, moves its content to LOG.1, replacing that file. */
 void child_rotate_log(const struct child *c, off_t most);

@@ -22,8 +22,9 @@ struct demo_dirs {
  *           If that folder cannot be written, the run folder is in /tmp/skippipe-runs-UID.
  */
 int demo_dirs_make(struct demo_dirs *p, const char *run_dir, struct error *err);
-/* Creates a folder that only this user can write, or checks that an existing folder is one. -EPERM:
- * the folder belongs to another user, or others may write to it. Public for tests. */
+/* Creates a folder that only this user can write. If the folder exists, checks that it belongs to
+ * this user and that no other user can write to it. -EPERM: the path names no such folder. Public
+ * for tests. */
 int demo_dirs_own(const char *folder, struct error *err);
 /* Removes the sockets and their folder. The run folder stays. */
 void demo_dirs_remove(struct demo_dirs *p);

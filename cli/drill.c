@@ -38,7 +38,7 @@ enum {
 };
 
 struct drill_options {
-	/* Path of the drill's file; path of the run folder. NULL: not given. */
+	/* path: the drill's file. run_dir: the run folder. NULL: not given. */
 	const char *path, *run_dir;
 	bool headless;
 };

@@ -13,8 +13,8 @@
  *     iteration_s  median duration of an iteration, in plan seconds (real seconds / time_scale)
  *     slowest_s    longest time from one commit to the next, in real seconds
  *     loss         last validation loss
- *     recovery_s   longest time from a node's death, or from the operator marking it failed, to the
- *                  next commit, in real seconds
+ *     recovery_s   longest time until the next commit after a node died or the operator marked a
+ *                  node as failed, in real seconds
  *
  * A run with acts writes a drill file of its own acts, RUN-DIR/drill.json.
  */

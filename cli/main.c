@@ -78,8 +78,8 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : NULL;
 
 	output_check_at_exit("skippipe");
-	/* A process inherits that its parent ignores SIGCHLD. The kernel would then drop the exit
-	 * status of every child. */
+	/* If the parent ignores SIGCHLD, this process inherits that. The kernel would then drop the
+	 * exit status of every child. */
 	signal(SIGCHLD, SIG_DFL);
 	if (!name) {
 		verbs_print(stderr);

@@ -128,7 +128,7 @@ static bool can_resume(const struct supervisor *p)
 }
 
 /* Restarts a controller that was killed, crashed, or ran out of memory, file descriptors or disk.
- * No commit is lost, because the store has them, and the agents wait for the new controller. A
+ * The store has every commit, so no commit is lost. The agents wait for the new controller. A
  * controller that ends again and again is not restarted. */
 static void resume_controller(struct supervisor *p)
 {
@@ -354,10 +354,10 @@ static void stop(struct supervisor *p)
 	child_signal(&p->processes->console, SIGCONT);
 }
 
-/* Handles SIGTSTP. Without a console, stops this process. If there is a console, it must stop
- * first, and this process follows (stop_after_console). If the signal came from the terminal, the
- * console has received it too. A second signal, during the console's handler, would stop the
- * console again after fg. */
+/* Handles SIGTSTP. Without a console, stops this process. A console must stop first; this process
+ * then follows (stop_after_console). If the signal came from the terminal, the console has received
+ * it too, and this function sends no second signal. During the console's handler, a second signal
+ * would stop the console again after fg. */
 static void request_stop(struct supervisor *p, bool is_from_terminal)
 {
 	if (p->processes->console.pid == 0)

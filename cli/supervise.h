@@ -48,11 +48,11 @@ struct processes {
  * process during the preparations would leave folders and sockets behind. */
 void supervise_hold_signals(void);
 
-/* Starts all processes. On SIGINT, SIGTERM or SIGHUP, and when the console or the controller
- * ends, ends them. Returns after all processes have ended and the terminal has got its former
- * settings back. *status gets the controller's exit status. Fails, with the reason in err, if a
- * process could not be started or if every agent ended by itself. No process is left running
- * then. */
+/* Starts all processes. Ends them on SIGINT, SIGTERM or SIGHUP, or when the console or the
+ * controller ends. Returns after all processes have ended and the terminal has got its former
+ * settings back. *status gets the controller's exit status. If a process could not be started, or
+ * if every agent ended by itself with an error, ends all processes, and returns a negative errno
+ * with the reason in err. */
 int supervise(struct processes *processes, const struct log *log, int *status, struct error *err);
 
 #endif

@@ -23,8 +23,8 @@ const struct verb *verbs_nearest(const char *name);
 /* Prints the overview of --help. */
 void verbs_print(FILE *to);
 
-/* Copies the path of a program, which is in the same folder as this program, to `path`. -ENOENT:
- * the program is missing, and err says what to do. -ENAMETOOLONG: the path is too long. */
+/* Copies the path of a program to `path`. The program is in the same folder as this program.
+ * -ENOENT: the program is missing, and err says what to do. -ENAMETOOLONG: the path is too long. */
 int verbs_program(const char *program, char *path, size_t room, struct error *err);
 
 #endif

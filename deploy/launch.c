@@ -1,5 +1,5 @@
 /* The launcher of a bundle (deploy/bundle.sh). Each program in the bundle's bin/ folder is a link
- * to this launcher, with the name of the program that it starts.
+ * to this launcher. The link has the name of the program that the launcher then starts.
  *
  * A program that was linked on a new system does not start with the C library of an older system.
  * A bundle therefore has its own C library, loader and other libraries. This launcher is linked
@@ -11,10 +11,10 @@
  *     lib/programs/skippipe, ...              the programs
  *
  * The launcher names the libraries on the loader's command line. It does not set LD_LIBRARY_PATH,
- * because a program passes its environment on to commands of the system. /proc/self/exe of a
- * program started this way is the loader. The loader therefore lies in bin/, where programs look
- * for each other. A library that the bundle lacks, such as a GPU's driver, is found as for any
- * program of the system. */
+ * because a program passes its environment on to commands of the system. In a program started
+ * this way, /proc/self/exe names the loader. Programs look for each other in the folder of
+ * /proc/self/exe, so the loader lies in bin/. If the bundle lacks a library, such as a GPU's
+ * driver, the loader searches the system for it. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>

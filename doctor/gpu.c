@@ -213,8 +213,8 @@ void gpu_check_trial(struct findings *f, const struct gpu_trial *t, const char *
 
 /* ---- several devices ---- */
 
-/* Copies the next name of a list with commas, and moves *at behind it. Returns false at the end of
- * the list. */
+/* Copies the next name of a list, in which commas separate the names. Moves *at behind the name
+ * and its comma. Returns false at the end of the list. */
 static bool next_name(const char **at, char name[DEVICE_NAME_SIZE])
 {
 	const size_t n = strcspn(*at, ",");

@@ -10,11 +10,11 @@
 #include "wire/sessions/link.h"
 
 enum {
-	/* If an agent may open fewer files than this, it opens fewer connections to each peer
-	 * (agent/agent.c). */
+	/* An agent that is allowed fewer open files than this opens fewer connections to each
+	 * peer (agent/agent.c). */
 	FILES_FULL = 4096,
 	TASKS_LEAST = 32, /* an agent may need this many threads; a lower limit is an error */
-	TASKS_FEW = 128,  /* if fewer threads can be started, this is a warning */
+	TASKS_FEW = 128,  /* fewer free threads than this cause a warning */
 	/* Memory for secret keys, in bytes; the kernel must not swap it to a disk. */
 	LOCKED_LEAST = 64 << 10
 };

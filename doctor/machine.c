@@ -18,8 +18,8 @@
 /* If the load for each processor is higher than this before a run begins, other programs use the
  * machine. */
 #define LOAD_HIGH 0.5
-/* If the host gives a larger share of the processors' time to its other guests, this is
- * reported. */
+/* If the host gives more than this share of the processors' time to its other guests, a finding
+ * reports the share. */
 #define STOLEN_HIGH 0.1
 
 /* ---- the figures ---- */
@@ -72,9 +72,8 @@ static unsigned count_online(const char *root)
 	return n;
 }
 
-/* Returns UINT64_MAX minus the number of killed processes. cgroup_least takes the smallest value
- * of all control groups. This value belongs to the group with the largest number of killed
- * processes. */
+/* Returns UINT64_MAX minus the number of killed processes. cgroup_least takes the smallest of
+ * these values, which belongs to the control group with the most killed processes. */
 static uint64_t not_killed(const char *folder)
 {
 	return UINT64_MAX - system_keyed(folder, "/memory.events", "oom_kill", 0);

@@ -23,8 +23,8 @@ struct machine {
 	/* Memory in bytes; UINT64_MAX: unknown or not limited. */
 	uint64_t available;  /* free memory of the machine */
 	uint64_t group_free; /* further memory that the control groups permit */
-	/* Further memory that the kernel grants if it grants no more memory than exists
-	 * (vm.overcommit_memory = 2). */
+	/* Further memory that the kernel grants. It is limited only if vm.overcommit_memory is 2:
+	 * the kernel then grants no more memory than exists. */
 	uint64_t grantable;
 	/* Number of processes that the kernel has killed because a control group had no memory
 	 * left. */

@@ -1,6 +1,6 @@
 /* outside.c - checks the addresses that an agent of this machine would announce. Only another
- * machine can tell whether it can reach these addresses. In a run, the controller lets the agents
- * try this, and `skippipe doctor RUN` reports the result. */
+ * machine can test whether these addresses can be reached. In a run, the controller lets the
+ * agents test one another's addresses, and `skippipe doctor RUN` reports the result. */
 #include "doctor/outside.h"
 
 #include <arpa/inet.h>

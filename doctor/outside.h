@@ -1,4 +1,4 @@
-/* outside.h - checks at which addresses other machines could reach an agent of this machine. */
+/* outside.h - checks the addresses at which other machines could reach an agent of this machine. */
 #ifndef DOCTOR_OUTSIDE_H
 #define DOCTOR_OUTSIDE_H
 

@@ -22,8 +22,8 @@ enum {
 	 * of the receive buffer. The kernel's overhead is included. */
 	TRAIN_BYTES = 200 << 10,
 	PORTS_FEW = 2000,
-	/* If the round trip is shorter than this, a connection that was idle soon reaches its
-	 * full speed again. */
+	/* If the round trip is shorter than this, an idle connection soon regains its full
+	 * speed. */
 	LONG_RTT_MS = 20
 };
 

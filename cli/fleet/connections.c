@@ -1,7 +1,7 @@
 /* Makes the command lines of ssh. ssh must not ask questions, must not wait for ever, and should
- * authenticate once for each host. The user's own configuration comes first. Options on the command
- * line (-o) would override it; therefore the defaults are in a file that includes the user's
- * configuration first. */
+ * authenticate once for each host. Options on the command line (-o) would override the user's own
+ * configuration. Therefore the defaults are in a file, which includes the user's configuration
+ * first. */
 #include "cli/fleet/connections.h"
 
 #include <dirent.h>
@@ -14,12 +14,13 @@
 
 enum { CLOSE_US = 1000000 };
 
-/* ssh uses the first value that it finds for a setting. BatchMode comes before the user's file.
- * It is not an option of the command line, because the ssh that connects to a jump host gets only
- * this file. Without BatchMode, that ssh would ask at the terminal about the jump host's key, and
- * wait for ever. All other settings come after the user's file, so that the user can set them.
- * The two ServerAlive settings give a host 60 s to answer ssh's question if it is alive. While a
- * bundle is copied over a slow link, this question waits behind the bundle's bytes. */
+/* ssh uses the first value that it finds for a setting. BatchMode comes before the user's file. It
+ * is not an option of the command line, because the ssh that connects to a jump host gets only this
+ * file. Without BatchMode, that ssh would ask at the terminal about the jump host's key, and wait
+ * for ever. All other settings come after the user's file, so that the user can set them. With the
+ * two ServerAlive settings, ssh asks a silent host whether it is alive, and gives up after 60 s
+ * without an answer. This time is long because, while a bundle is copied over a slow link, the
+ * question waits behind the bundle's bytes. */
 static const char configuration[] = "BatchMode yes\n"
 				    "Include ~/.ssh/config\n"
 				    "Match all\n"

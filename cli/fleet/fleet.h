@@ -26,15 +26,15 @@ struct fleet {
 	int64_t begun_us;
 };
 
-/* Both functions make a job for a machine: they set its folder, and `verb` as the first of its
- * words. fleet_end_jobs frees the job. */
+/* Both functions make a job for a machine: they set the job's folder, and make `verb` the first of
+ * the job's words. fleet_end_jobs frees the job. */
 void fleet_agent_job(const struct fleet *f, struct remote_job *job, const struct host *host,
 		     const char *verb);
 void fleet_controller_job(const struct fleet *f, struct remote_job *job, const char *verb);
 /* Frees the memory of the jobs. */
 void fleet_end_jobs(struct remote_job *jobs, size_t n);
-/* Prints that n of the hosts have completed the step `what`, and the seconds since the command
- * began. */
+/* Prints that n of the hosts have completed the step `what`. Also prints the seconds since the
+ * command began. */
 void fleet_step(const struct fleet *f, const char *what, size_t n);
 /* Returns the index of the job's host in f->hosts.list. */
 size_t fleet_place(const struct fleet *f, const struct remote_job *job);

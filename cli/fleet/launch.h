@@ -6,14 +6,15 @@
 #include "cli/fleet/hosts.h"
 #include "cli/fleet/options.h"
 
-/* Checks the operator's options for the controller. -EINVAL: an option is not allowed or lacks
- * another option. */
+/* Checks the operator's options for the controller. -EINVAL: an option is not allowed, contains a
+ * newline, or needs another option that is missing. */
 int launch_check(const struct fleet_options *o, struct error *err);
 /* Appends the command line of an agent, which begins with "agent". run_dir: the run's folder on the
  * controller's machine; the agent uses a folder of the same name in its home folder. */
 void launch_agent(struct args *a, const struct host *host, const char *run_dir);
-/* Appends the option, and right after it the path of the agent's key in the home folder of its
- * host. An agent for each of several GPUs has a key with this path, a dot and a number. */
+/* Appends one word: the option, directly followed by the path of the agent's key. The path starts
+ * from the home folder of the agent's host. On a host with several GPUs, each agent appends a dot
+ * and a number of its own to this path. */
 void launch_add_key(struct args *a, const char *option, const struct host *host,
 		    const char *run_dir);
 /* Appends the command line of the controller, which begins with "controller". agents: number of

@@ -42,7 +42,7 @@ enum {
 	LOGINS = 8,
 	LOGIN_US = 10000000,
 	END_US = 1000000, /* time between SIGTERM and SIGKILL */
-	SAID_MOST = 1100  /* bytes of a message that fit into the reason of a failure */
+	SAID_MOST = 1100  /* most bytes of a message in a failure's reason */
 };
 
 struct remote {
@@ -237,8 +237,8 @@ static void write_input(struct running *c)
 
 /* ---- output ---- */
 
-/* Returns true if an earlier line of ssh may say more than this line, which only says that the
- * connection has ended, that a host's key is refused, or that a file of options is wrong. */
+/* Returns true if the line only says that the connection has ended, that a host's key is refused,
+ * or that a file of options is wrong. An earlier line of ssh may then say more. */
 static bool is_end_of_connection(const char *line)
 {
 	static const char *const begins[] = { "Connection closed by ", "Connection reset by ",
@@ -437,8 +437,8 @@ static bool take_signal(struct remote *r)
 	return r->is_stopped;
 }
 
-/* Waits up to TURN_MS until a signal or output arrives or a command can take input. Serves all
- * commands, and ends those that have ended. */
+/* Waits until a signal or output arrives, or a command can take input, but for TURN_MS at most.
+ * Then serves all commands, and ends the jobs whose commands have ended or are out of time. */
 static void turn(struct remote *r, struct running *list, size_t room,
 		 const struct remote_calls *calls)
 {

@@ -131,8 +131,8 @@ static void ignore_line(void *owner, struct remote_job *job, const char *key, co
 	(void)value;
 }
 
-/* Returns true if another host's name begins with NAME and a dot, as the names of this host's keys
- * for several GPUs do. */
+/* Returns true if another host's name begins with NAME and a dot. If this host has several GPUs,
+ * the names of its keys begin in the same way. */
 static bool has_namesake(const struct hosts *hosts, const char *name)
 {
 	size_t length = strlen(name);

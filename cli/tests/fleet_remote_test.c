@@ -16,9 +16,9 @@ enum { HOSTS = 24, LOGINS = 8, LIMIT_US = 60000000 };
 
 static char folder[64];
 
-/* Puts a program named ssh first in PATH. Each of its processes writes to the file `counts` how
- * many of them log in at that time. Then it executes `login`, a text for the shell, in which $line
- * is the line for the host's login shell.
+/* Puts a program named ssh first in PATH. When this program starts, it adds to the file `counts`
+ * how many of its processes log in at that time. Then it executes the shell text `login`, in which
+ * $line is the line for the host's login shell.
  *
  * remote_run counts a login for 10 s, but on a busy machine a process may begin up to 5 s late. A
  * process is therefore counted for 5 s only, so that `counts` has no login that remote_run has
@@ -155,7 +155,8 @@ TEST(a_host_that_runs_no_commands_has_failed)
 	file_remove_folder(folder);
 }
 
-/* Checks the reported reason if the host's ssh prints `text` and ends with the exit status. */
+/* Makes the host's ssh print `text` and end with the exit status `status`. Checks that the reported
+ * reason is `why`. */
 static void check_reason(const char *text, int status, const char *why)
 {
 	struct remote_job job;
@@ -212,9 +213,9 @@ TEST(a_known_reason_names_its_remedy)
 		     "PTY (at RunPod, take the address of SSH over exposed TCP)");
 }
 
-/* Installs a bundle, at the same time, on n hosts that share a home folder. program: a script that
- * becomes the bundle's program; "": the file of the bundle is not an archive. why gets the reason
- * of the first failure; "": no host failed. */
+/* Installs a bundle on n hosts at the same time. The hosts share a home folder. program: a script
+ * that becomes the bundle's program; "": the file of the bundle is not an archive. why gets the
+ * reason of the first failure; "": no host failed. */
 static void install(int n, const char *program, char why[REMOTE_LINE])
 {
 	static const char *const folders[] = { "f/a", "f/b", "f/c", "f/d" };
@@ -253,7 +254,7 @@ static void install(int n, const char *program, char why[REMOTE_LINE])
 		 "cd %s/.skippipe && rm -rf 0/bin 0/.stamp && rmdir 0 2>/dev/null;"
 		 " ! ls -A | grep .",
 		 folder);
-	assert_int_equal(system(command), 0); /* the bundle was installed alone, or not at all */
+	assert_int_equal(system(command), 0); /* only the bundle is there, or nothing */
 	file_remove_folder(folder);
 }
 

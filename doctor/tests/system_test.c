@@ -171,8 +171,8 @@ TEST(each_setting_that_hurts_is_found_and_its_remedy_helps)
 	put_tcp(&t, "core/rmem_max", "65536\n");
 	tcp_look(&tcp, t.root);
 	tcp_check(&f, &tcp, &far);
-	/* Needed: 125 MB/s * 0.2 s = 25 MB of windows over 8 connections, and buffers twice as
-	 * large. */
+	/* The windows need 125 MB/s * 0.2 s = 25 MB, divided over 8 connections. The buffers must
+	 * be twice as large as the windows. */
 	must_find(&f, "kernel", FINDING_WARNING, "net.ipv4.tcp_rmem allows buffers of 0.2 MB",
 		  "net.ipv4.tcp_rmem=\"4096 87380 6250000\" (2 x 25.0 MB / 8");
 	must_find(&f, "kernel", FINDING_WARNING, "8 connections carry 4 MB/s",

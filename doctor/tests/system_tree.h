@@ -13,7 +13,8 @@ void tree_remove(struct system_tree *t);
 /* Writes a file and creates the folders in its path. */
 void tree_put(const struct system_tree *t, const char *path, const char *text);
 
-/* Fails unless a finding of this check has this level and both texts contain the words. */
+/* Fails unless the check has a finding of this level whose description contains `found` and whose
+ * remedy contains `remedy`. */
 void must_find(const struct findings *f, const char *check, enum finding_level level,
 	       const char *found, const char *remedy);
 /* Fails unless the check has only findings of this level, one or more. */
