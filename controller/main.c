@@ -1,8 +1,8 @@
 /* main.c - the program skippipe-controller: plans a run, commands its agents, records it and serves
  * consoles.
  *
- * It reads the command line, blocks the signals that end the run so that the loop can read them,
- * and runs the loop or a replay. */
+ * It reads the command line and runs the loop or a replay. The signals that end the run are
+ * blocked, because the loop reads them. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,8 +21,7 @@
 
 enum { LOG_WAIT_US = 1000000 };
 
-/* Closes the stream of events. After an ordinary end of the run, first waits without limit until
- * the reader of the events has received all events. */
+/* Waits at most wait_us until the events are written, and closes their stream. */
 static int close_events(struct outlet *events, int64_t wait_us)
 {
 	int rc = outlet_free(events, wait_us);

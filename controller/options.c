@@ -1,4 +1,5 @@
-/* options.c - the command line: every option, its limits, and the options that contradict it.
+/* options.c - the command line: every option, its limits, and the options that contradict one
+ * another.
  *
  * One table describes all options, so that a new option needs one row. Strings are borrowed from
  * argv. Contradictions between options are checked when all options are known. */

@@ -80,7 +80,7 @@ struct options_training {
 	uint32_t scale_bytes;
 	const char *corpus[OPTIONS_MOST_CORPUS];
 	uint32_t n_corpus;
-	/* A batch or sequence of 0: the number in the hyperparameters. microbatches == 0: the
+	/* batch == 0 or sequence == 0: the number in the hyperparameters. microbatches == 0: the
 	 * number in the cluster */
 	uint32_t batch, sequence, microbatches;
 	uint32_t threads;              /* threads of each agent */
@@ -103,7 +103,8 @@ struct options_planning {
 };
 
 struct options_limits {
-	/* Silence after which a node is dead; the transfer time of its messages is added */
+	/* A node counts as dead after a silence of this time plus the transfer time of its
+	 * messages */
 	int64_t silence_us;
 	/* A node counts as hung, or an iteration as stalled, if it makes no progress for the time
 	 * of its tasks plus this time */

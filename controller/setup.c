@@ -318,8 +318,8 @@ static int bare_cluster(struct run *run)
 	return 0;
 }
 
-/* Prepares the table of measured links, with the bytes of an activation and of a stage's gradient
- * in the formats in which they are sent. */
+/* Prepares the table of measured links, and sets the bytes of an activation and of a stage's
+ * gradient for the present formats. */
 static void begin_links(struct members *members)
 {
 	const struct store_run *run = members->run->options.mode.resume
@@ -529,7 +529,8 @@ static int check_corpus(struct run *run, struct error *err)
 			run->training.hyper.sequence, run->options.seed, err);
 	if (rc == -ENOMEM) {
 		log_line(&run->log, LOG_WARN, "the corpus is not checked here: %s", err->text);
-		/* too large for this machine's memory, but the agents' machines may have enough */
+		/* the corpus is too large for this machine's memory, but the agents' machines may
+		 * have enough */
 		return 0;
 	}
 	if (rc == 0)

@@ -28,10 +28,9 @@ static const char refined_words[] = ", refined";
 /* A refined plan is adopted if its iteration takes less than this share of the current plan's
  * time */
 static const double worth = 0.985;
-/* A plan for which the planner may use all spares, even nodes that failed often, must be much
- * faster. It replaces the plan in force only if its iteration takes less than this share of the
- * time that an iteration takes under the plan in force. It replaces a pending plan if its
- * iteration takes less than the share `worth`. */
+/* Replaces `worth` when a plan may use all spares, even nodes that failed often. Such a plan must
+ * be much faster: it replaces the plan in force only if its iteration takes less than this share of
+ * the current plan's time. To replace a pending plan, the share `worth` is enough. */
 static const double spare_worth = 0.9;
 
 static void take_infeasible(struct planning *planning, const struct planned *a)
@@ -99,8 +98,8 @@ static void tell_stand_in(struct planning *planning, const struct planned *a)
 	memcpy(planning->substitute, a->instead, sizeof(planning->substitute));
 }
 
-/* Asks the planner for a better plan for the same nodes. It must beat the pending plan or, if none
- * is pending, the plan in force. The next iteration does not wait for the answer. */
+/* Asks the planner for a better plan for the same nodes. The better plan must beat the pending plan
+ * or, if no plan is pending, the plan in force. The next iteration does not wait for the answer. */
 static void refine(struct planning *planning)
 {
 	const struct planned *from = planning->pending ? planning->pending : planning->run->plan;

@@ -261,9 +261,9 @@ static void announce_commit(struct iteration *it, const struct msg *m,
 	it->run->committed_us = it->run->now_us;
 }
 
-/* Sets the factors of the summed gradients: the sums are divided by the number of microbatches, or
- * of visits to each stage, and then clipped. Returns the norm of the whole gradient, divided but
- * not clipped. */
+/* Sets the factors of the summed gradients. The sums are divided by the number of microbatches or,
+ * with --grad-norm visits, by the number of visits to each stage. The result is then clipped.
+ * Returns the norm of the whole gradient, divided but not clipped. */
 static double set_scale(const struct iteration *it, struct msg_commit *m)
 {
 	const double *squares = it->backups->stage_squares;
@@ -436,7 +436,7 @@ static bool was_announced(const struct run *run, const struct member *m,
 			  const struct msg_committed *r)
 {
 	if (r->iteration > run->committed)
-		return false; /* the run has gone back to a checkpoint before this commit */
+		return false; /* the run has gone back to a checkpoint older than this commit */
 	return (r->stage == m->weights.stage && r->iteration == m->weights.last_commit_sent) ||
 	       (r->stage == m->copy.stage && (r->iteration == m->copy.last_commit_sent ||
 					      r->iteration == m->weights.last_commit_sent));
@@ -491,8 +491,9 @@ void iteration_committed(struct members *members, struct member *m, const struct
 	}
 	if (r->iteration != members->run->committed || r->iteration != m->weights.last_commit_sent)
 		return; /* the report is not about the newest commit */
-	/* After a restart of the controller, the node had only the sum. The repeated announcement
-	 * of the commit made the node apply the sum, so it holds the weights now. */
+	/* When the controller restarted, the node had only the sum of this commit. The repeated
+	 * announcement of the commit made the node apply the sum, so the node holds the weights
+	 * now. */
 	if (members->run->phase == PHASE_GATHERING && members->run->resumed) {
 		if (r->stage == member_stage(members->run, m))
 			member_apply(members->run, m, EVENT_HOLDS, NULL);

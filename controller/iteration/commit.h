@@ -30,7 +30,7 @@ struct promise {
 
 void commit_when_reduced(struct iteration *it);
 /* Returns true if at least two nodes reported the stage's sum in this attempt, so that a wrong sum
- * would be noticed. Reports of standby copies count too, and reports of nodes that have left. */
+ * would be noticed. Reports of standby copies count, and so do reports of nodes that have left. */
 bool commit_can_compare(const struct iteration *it, int stage);
 void iteration_reduced(struct iteration *it, struct member *m, const struct msg_reduced *r);
 void iteration_committed(struct members *members, struct member *m, const struct msg_committed *r);

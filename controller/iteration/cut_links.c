@@ -1,4 +1,4 @@
-/* cut_links.c - routes the iteration around cut links, or removes a node at one end.
+/* cut_links.c - routes the iteration around cut links, or removes a node at one end of a cut link.
  *
  * If a link between two stages is cut, usually no node is removed: the microbatches that would use
  * the link are rerouted, and later plans avoid it.
@@ -6,9 +6,9 @@
  * A node is removed if its sum needs the link, or if it is cut off from most nodes that it
  * exchanges messages with. The node rejoins by itself once none of its links is stuck.
  *
- * If a microbatch of the current iteration needs the link and has no other route, one end of the
- * link is removed and may rejoin at once. iteration/link_failures.c says when a link is cut and
- * which end is at fault. */
+ * If a microbatch of the current iteration needs the link and has no other route, the node at one
+ * end of the link is removed and may rejoin at once. iteration/link_failures.c says when a link is
+ * cut and which end is at fault. */
 #include "controller/iteration/cut_links.h"
 
 #include "controller/iteration/evaluate.h"

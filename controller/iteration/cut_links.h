@@ -1,4 +1,5 @@
-/* cut_links.h - routes the iteration around cut links, or removes a node at one end. */
+/* cut_links.h - routes the iteration around cut links, or removes a node at one end of a cut
+ * link. */
 #ifndef CONTROLLER_ITERATION_CUT_LINKS_H
 #define CONTROLLER_ITERATION_CUT_LINKS_H
 

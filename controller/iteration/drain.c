@@ -45,9 +45,9 @@ static uint32_t count_staying(const struct members *members, int stage)
 	return n;
 }
 
-/* Returns true if some node can take `stage` over. That node does not drain, and its own stage has
- * a second replica that stays. Returns false while a copy of `stage` is being fetched, because the
- * takeover will be shorter with this copy. */
+/* Returns true if some node can take `stage` over: a node that does not drain, and whose own stage
+ * has a second replica that stays. Returns false while a copy of `stage` is being fetched, because
+ * the takeover will be shorter with this copy. */
 static bool has_taker(const struct members *members, int stage)
 {
 	bool any = false;

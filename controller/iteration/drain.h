@@ -17,9 +17,9 @@ void drain_keep(struct members *members, int stage);
 /* Excludes draining nodes from the next plan. When a draining node is not needed any more, orders
  * the node to stop. */
 void drain_turn(struct iteration *it);
-/* Called between two iterations. Returns true while the controller waits for a draining node that
- * is its stage's last replica. The node has not yet reported that it holds the last commit. The
- * wait ends after a short time even without a report. */
+/* Called between two iterations. Returns true while the controller waits for a draining node to
+ * report that it holds the last commit. The node is its stage's last replica. The wait ends after a
+ * short time even without a report. */
 bool drain_awaited(const struct backups *backups);
 /* Called between two iterations. Retires a draining node that is its stage's last replica if
  * another node can take the stage over. Returns the retired node, whose stage then has no replica.

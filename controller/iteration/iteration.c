@@ -377,8 +377,8 @@ static void task_ended(struct iteration *it, struct microbatch *mb, const struct
 		mb->loss = e->loss;
 }
 
-/* Marks the microbatch as done when its chain of tasks has ended and no substitute still has to run
- * a backward pass. By then the node of every hop has counted its gradient. */
+/* Marks the microbatch as done when its chain of tasks has ended and substitutes have run all
+ * backward passes that they owed. By then the node of every hop has counted its gradient. */
 static void mark_if_done(struct iteration *it, struct microbatch *mb)
 {
 	if (mb->done || !routes_chain_ended(mb) || mb->owed_backward)
@@ -535,8 +535,8 @@ static bool stage_has_sum(const struct members *members, int stage)
 	return true;
 }
 
-/* Returns true if every node on a route is a replica. This is false if another node died during the
- * stall or during an earlier sum. */
+/* Returns true if every node on a route is a replica. The result is false if another node died
+ * during the stall or during an earlier sum. */
 static bool all_on_route(const struct iteration *it)
 {
 	bool visited[MSG_NODES];
@@ -548,8 +548,8 @@ static bool all_on_route(const struct iteration *it)
 	return true;
 }
 
-/* Reruns the lost node's part of the iteration on other replicas. Returns false if the stage has no
- * other replica, so that the run stalls, or if the run ends. */
+/* Reruns the lost node's part of the iteration on other replicas. Returns false if the stage has
+ * no other replica; the run then stalls. Also returns false if the run has ended. */
 static bool rerun_without(struct iteration *it, struct member *gone)
 {
 	int n = reroute_without(it, gone);
@@ -563,8 +563,7 @@ static bool rerun_without(struct iteration *it, struct member *gone)
 	}
 	if (n < 0)
 		recover_begin(it->backups, gone);
-	/* The result is also false if the new routes could not be recorded, because this failure
-	 * ends the run. */
+	/* The run has ended if the new routes could not be recorded. */
 	return n >= 0 && it->run->phase != PHASE_FINISHED;
 }
 
@@ -578,7 +577,7 @@ void begin_reduction(struct iteration *it)
 	bool visited[MSG_NODES];
 
 	sums_forget(it);
-	/* a route that was moved away from a dead node visits a replica instead */
+	/* no route visits a dead node whose microbatches were moved to replicas already */
 	routes_visited(&it->routes, visited);
 	for (uint32_t i = 0; i < it->members->n; i++)
 		if (visited[i] && !member_is_replica(&it->members->list[i]) &&
@@ -590,9 +589,8 @@ void begin_reduction(struct iteration *it)
 		set_phase(it->run, PHASE_COMPUTING);
 }
 
-/* Returns true if m, which was removed for a cut link, should not return yet. Another node has a
- * standby copy and can take the stage over, but with m the run would stop at the same link
- * again. */
+/* Returns true if m was removed for a cut link and should not return yet, because another node has
+ * a standby copy and can take the stage over. With m, the run would stop at the same link again. */
 static bool is_replaced(const struct iteration *it, const struct member *m, int stage)
 {
 	return m->stuck.is_cut_off && copies_holder(it->members, stage, m) &&
@@ -630,7 +628,7 @@ bool iteration_readmit(struct iteration *it, struct member *m)
 	if (!replicas_everywhere(it->members) || it->backups->stall.taken_over)
 		return true; /* recover_turn lets the run continue */
 	if (it->backups->stall.in == PHASE_COMPUTING || it->backups->stall.in == PHASE_REDUCING) {
-		/* While it counted as dead, the node received no reroutes. */
+		/* The node received no reroutes while it counted as dead. */
 		reroute_announce_all(it);
 		begin_reduction(it);
 	} else {

@@ -8,18 +8,18 @@
  * - The stall lasts longer than the allowed lateness of heartbeats from either end.
  * - The end that did not report the stall has sent a message since the stall began.
  *
- * Between two replicas of one stage the stall must last twice as long, because their sum needs
- * the link and one of them would be removed. While small messages pass, the stall must last four
- * times as long. In that case the network may be losing large packets only. Or TCP may be
- * repairing the loss of many packets on a link with a long queue, which takes seconds.
+ * Between two replicas of one stage these limits are doubled, because the replicas' sum needs the
+ * link and one replica would be removed. While small messages pass, these limits are multiplied by
+ * four. In that case the network may be losing large packets only, or TCP may be repairing the loss
+ * of many packets on a link with a long queue, which takes seconds.
  *
- * A cut link counts as absent in both directions, because TCP needs both directions. When no
- * agent reports the link any more, the run uses it again.
+ * A cut link counts as absent in both directions, because TCP needs both directions. When no agent
+ * reports the link any more, the run uses it again.
  *
  * The end with more cut links is at fault. If both ends have equally many cut links, usually the
- * end that reported more of them is at fault, so that a false report harms only its sender. A
- * node that has the only weights of a stage is never removed. iteration/cut_links.c decides
- * whether a node must be removed. */
+ * end that reported more of them is at fault, so that a false report harms only its sender. A node
+ * that has the only weights of a stage is never removed. iteration/cut_links.c decides whether a
+ * node must be removed. */
 #include "controller/iteration/link_failures.h"
 
 #include "base/array.h"

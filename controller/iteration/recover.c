@@ -71,9 +71,9 @@ static bool can_spare(const struct members *members, const struct member *m)
 }
 
 /* Returns true if another replica of m's stage has been heard since the stall began. Otherwise m
- * may be the last holder of its own stage. The other replicas may have died together with the
- * lost stage, for instance on the same machine, without the controller having noticed their
- * deaths yet. */
+ * may be the last holder of its own stage: the other replicas may have died together with the lost
+ * stage, for instance on the same machine, and the controller may not have noticed their deaths
+ * yet. */
 static bool another_is_heard(const struct backups *backups, const struct member *m)
 {
 	for (uint32_t i = 0; i < backups->members->n; i++) {
@@ -162,8 +162,8 @@ static void take_over(struct backups *backups, int stage, struct member *holder)
 	stage_moves_move(backups->members, taker, stage);
 }
 
-/* Returns true if m was sent the last commit, but has not yet reported that it holds the stage or a
- * standby copy of the stage. */
+/* Returns true if the controller announced the last commit to m, so that m will soon report that it
+ * holds the stage or a standby copy of the stage. */
 static bool will_hold(const struct run *run, const struct member *m, int stage)
 {
 	bool own = m->weights.stage == stage && m->weights.iterations + 1 >= run->committed &&
@@ -196,9 +196,9 @@ static bool may_still_be_held(const struct members *members)
 }
 
 /* Returns true if a node may hold the last commit of the stage without having reported it. Such a
- * node has just joined, or could not read a checkpoint, and has sent no heartbeat since. A
- * heartbeat that arrives soon afterwards does not count, because the node may have sent it
- * earlier. */
+ * node has just joined, or has just reported that it could not read a checkpoint, and no heartbeat
+ * has arrived since then. A heartbeat that arrives soon after this moment does not count, because
+ * the node may have sent it before. */
 static bool may_hold(const struct members *members, int stage)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -285,9 +285,8 @@ static void admit_joiners(struct backups *backups)
 	}
 }
 
-/* Accepts the weights that m's heartbeat reports if their hash is in the record. An earlier
- * controller may have ordered m to load these weights, so this controller does not know of
- * them. */
+/* If the record has the hash of the weights that m's heartbeat reports, accepts these weights. An
+ * earlier controller may have ordered m to load them without the knowledge of this controller. */
 static void believe_beats(const struct members *members, struct member *m)
 {
 	const struct msg_heartbeat *h = &m->beat;
@@ -367,9 +366,9 @@ static void take_in_left_out(struct members *members)
 	}
 }
 
-/* Continues the run once every stage has a replica. If the run was paused when it stalled, the run
- * is paused again, unless an iteration must restart. An iteration must restart, for example, after
- * the run has gone back to a checkpoint. */
+/* Continues the run once every stage has a replica. A run that stalled while it was paused is
+ * paused again, unless an iteration must restart. For example, an iteration must restart after the
+ * run has gone back to a checkpoint. */
 static void continue_run(struct iteration *it)
 {
 	static const char why[] = "a stage was taken over";

@@ -167,7 +167,7 @@ bool routes_chain_ended(const struct microbatch *m)
 	return m->passed > 2 * m->route.n_hops;
 }
 
-/* Returns how many of the hop's counts its present node has made. */
+/* Returns how many counts the present node of the hop has made for this microbatch. */
 static uint32_t counts_made(const struct microbatch *m, uint32_t hop)
 {
 	return (m->counted & bit(hop) ? 1u : 0u) + (hop == 0 && m->counted_loss ? 1u : 0u);

@@ -3,8 +3,8 @@
  *
  * This module has no clock and no network. The pair (shard, wave) names a microbatch's data. A
  * shard has the same number in the whole run, even if another data node reads it later. Once a
- * gradient has been counted, a microbatch keeps its stages for the iteration. Only its nodes are
- * replaced when they die.
+ * gradient of a microbatch has been counted, the microbatch keeps its stages for the iteration. The
+ * nodes on its route can still be replaced, because of deaths and cut links.
  *
  * Each node counts a microbatch's gradient exactly once in an iteration, however often the
  * microbatch is attempted (docs/architecture.md). routes_audit checks this against the nodes'
@@ -80,14 +80,15 @@ int routes_from_plan(struct routes *r, const struct plan *p, const int *shard_of
 
 /* Replaces a dead node, whose counted gradients are lost. Every microbatch that visits the node
  * gets a substitute of the same stage and a new attempt number. The microbatch's field `replaced`
- * is set to the hop of the substitute. The substitute is the node with the least predicted delay,
- * which is the time of its unfinished work plus the links to its neighbours. Work of other nodes
- * stays valid. If the substitute could make slots wait in a circle, the microbatch starts over.
+ * is set to the hop of the substitute. The substitute is the node with the least predicted delay:
+ * the time of the node's unfinished work plus the delays of the links to its neighbours. Work of
+ * other nodes stays valid. If the substitute could make slots wait in a circle, the microbatch
+ * starts over.
  *
- * usable: array of n_nodes, true for the nodes that hold this iteration's weights. stage_of:
- * array of n_nodes, the stage of each node. Writes the ids of the changed microbatches to
- * `changed`, which has room for n ids, and returns their number. -ENOENT: the stage has no usable
- * node; no route was changed. */
+ * usable: array of n_nodes, true for the nodes that hold this iteration's weights. stage_of: array
+ * of n_nodes, the stage of each node. Writes the ids of the changed microbatches to `changed`,
+ * which has room for n ids, and returns their number. -ENOENT: the stage has no usable node; no
+ * route was changed. */
 int routes_replace(struct routes *r, uint16_t gone, const bool *usable, const int *stage_of,
 		   const struct cluster *c, uint32_t *changed);
 
@@ -97,9 +98,9 @@ bool routes_need(const struct microbatch *m, uint16_t a, uint16_t b);
 
 /* Routes around a cut link between two living nodes. In every microbatch that needs the link, a
  * substitute replaces one of the two nodes. The substitute has the same stage and has links to its
- * neighbours. A node that has begun nothing of the microbatch is replaced first. A node that has
- * begun a task that counts is never replaced. `replaced` is set to the hop of the substitute, and
- * the attempt number is new. Other work stays valid, as in routes_replace.
+ * neighbours. A node that has begun nothing of the microbatch is replaced first. A node is never
+ * replaced once it has begun a task that ends with a count. `replaced` is set to the hop of the
+ * substitute, and the attempt number is new. Other work stays valid, as in routes_replace.
  *
  * Writes the ids of these microbatches to `changed`, which has room for n ids, and returns their
  * number. -ENOENT: some microbatch has no substitute; no route was changed. */

@@ -29,17 +29,17 @@ void stall_note_heartbeat(struct run *run, struct member *m);
 void stall_turn(struct iteration *it);
 /* Detects a stall in the phase of sums; called in each turn */
 void stall_sums_turn(struct iteration *it);
-/* Three functions for the other phases. stall_look returns true if the next check is due.
- * stall_for returns true if nothing has advanced the run for limit_us. stall_hung returns true if
- * nothing has advanced the run for the time that `tasks` tasks need one after another. */
+/* Three functions for the other phases. stall_look returns true if the next check is due. stall_for
+ * returns true if nothing has advanced the run for limit_us. stall_hung returns true if nothing has
+ * advanced the run for much longer than `tasks` tasks take one after another. */
 bool stall_look(struct iteration *it);
 bool stall_for(struct iteration *it, int64_t limit_us);
 bool stall_hung(struct iteration *it, uint32_t tasks);
 /* Treats nodes as dead if they report work but complete none. Returns false if no node reports
  * work. */
 bool stall_drop_hanging(struct members *members);
-/* Writes, for the journal, at most three names of what the run waits for: links that transfer
- * nothing, nodes for which other nodes wait, or nodes that report work. */
+/* Writes, for the journal, at most three reasons why the run waits: a link transfers nothing, a
+ * node waits for another node, or a node reports work. */
 void stall_name_awaited(const struct members *members, char *out, size_t room);
 
 #endif

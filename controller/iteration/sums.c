@@ -58,8 +58,8 @@ static void order_stage(struct iteration *it, int stage, bool when_counted)
 void sums_order_ahead(struct iteration *it)
 {
 	if (!it->members->links)
-		/* The controller does not order emulated sums ahead of time. They begin after the
-		 * last task of their stage (overlap_sync) or of the iteration. */
+		/* Emulated sums are not ordered ahead of time, because they begin after the last
+		 * task of their stage (overlap_sync) or of the iteration. */
 		return;
 	for (int s = 0; s < it->run->cluster->n_stages; s++)
 		order_stage(it, s, true);

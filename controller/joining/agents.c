@@ -55,18 +55,18 @@ static const double refusals_per_s = 0.1, troubles_per_s = 1.0 / 60;
 
 /* ---- joining ---- */
 
-/* Returns true if an agent with another key may take this node, for example because the agent's
- * key was changed. If the node's previous process was only suspended, the controller refuses this
- * process when it wakes up. */
+/* Returns true if an agent with another key may take this node, for example because the agent's key
+ * was changed. The node's previous process may only have been suspended. The controller then
+ * refuses the previous process when that process wakes up. */
 static bool is_vacant(const struct member *m)
 {
 	return m->peer == 0 || m->state == MEMBER_DEAD || m->state == MEMBER_LEFT;
 }
 
-/* Returns the node that belongs to this key. A returning agent needs its old node, because the
- * links and the disk that the controller knows of that node are those of the agent's machine. For
- * a new key, returns a vacant node, preferably a node that no key has had. wish: the node that
- * the agent wants; < 0: any. NULL: no node is vacant. */
+/* Returns the node that belongs to this key. A returning agent needs its old node: the links and
+ * the disk that the controller has recorded for the old node are those of the agent's machine. For
+ * a new key, returns a vacant node, preferably a node that no key has had. wish: the node that the
+ * agent wants; < 0: any. NULL: no node is vacant. */
 static struct member *find_place(struct members *members, const struct keys_public *key,
 				 int32_t wish)
 {
@@ -239,9 +239,10 @@ static bool pretends(const struct msg_hello *hello)
 	return strncmp(hello->device, "pretend", 7) == 0;
 }
 
-/* Returns true if the texts are addresses to which other agents may connect: TCP, or sockets of
- * this machine if the controller has such a socket itself. Only `inside` may hold several
- * addresses. The check matters because an agent's texts reach the logs of other agents. */
+/* Returns true if the texts are addresses to which other agents may connect. These are TCP
+ * addresses or, if the controller itself listens on a local socket, local sockets. Only `inside`
+ * may hold several addresses. The check matters because an agent's texts reach the logs of other
+ * agents. */
 static bool has_addresses(const struct run *run, const struct msg_hello *h)
 {
 	char host[LINK_ADDRESS_SIZE], port[8];
@@ -405,9 +406,9 @@ void members_ready(struct members *members, struct member *m, const struct msg_r
 	m->compute.forward_s = r->forward_s;
 	m->compute.backward_s = r->backward_s;
 	m->compute.loss_s = r->loss_s;
-	/* Other agents of the machine may have computed while the loss was measured. Without
-	 * these agents, the forward time was alone_forward_s. The ratio of this time to the new
-	 * forward time gives the time that the loss would take without other agents. */
+	/* Other agents of the machine may have slowed this measurement down. Without other agents,
+	 * a forward pass takes alone_forward_s for each unit of work. If the new forward time is
+	 * longer, the measured time of the loss is reduced in the same ratio. */
 	if (m->compute.alone_forward_s > 0 && r->loss_s > 0 && r->forward_s > 0)
 		m->compute.alone_loss_s =
 			r->loss_s *
@@ -561,7 +562,8 @@ static void learn_link(struct members *members, const struct member *m, const st
 		s->bandwidth = (double)l->bandwidth_bytes_per_s;
 }
 
-/* Copies the first report about each link to out (MSG_NODES). Returns their number. */
+/* Copies the first report about each link into the array `out` (MSG_NODES entries). Returns the
+ * number of copied reports. */
 static uint32_t one_each(const struct members *members, const struct msg_links *l,
 			 struct msg_link *out)
 {

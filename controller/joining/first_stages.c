@@ -1,9 +1,9 @@
 /* first_stages.c - chooses the stages of a new run that was started without --stages.
  *
  * Until the choice, the model is divided provisionally: stage 1 has one layer, and agents measure
- * their compute with it. When links and compute are known, a thread chooses the number of stages,
- * their layers and their nodes (planning/stage_choice.h). The controller then welcomes the agents
- * again, with the chosen stages. */
+ * how fast they compute this layer. When links and compute are known, a thread chooses the number
+ * of stages, their layers and their nodes (planning/stage_choice.h). The controller then welcomes
+ * the agents again, with the chosen stages. */
 #include "controller/joining/first_stages.h"
 
 #include <errno.h>

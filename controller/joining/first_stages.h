@@ -17,8 +17,8 @@ int first_stages_check_resumed(const struct run *run, struct error *err);
 
 /* Starts the choice, once links and compute have been measured. */
 void first_stages_begin(struct iteration *it);
-/* Returns true once the run has its stages. If the agents cannot hold the model, the run ends with
- * the reason. */
+/* Returns true once the run has its stages. If the agents cannot hold the model, ends the run and
+ * reports the reason. */
 bool first_stages_turn(struct iteration *it);
 
 #endif

@@ -13,8 +13,8 @@ struct msg;
 /* Returns true if the peer has proven that it knows the secret of an invitation, and has no rights
  * beyond the invitation. */
 bool join_requests_is_invited(const struct members *members, post_peer_id peer);
-/* Handles a message of an invited peer. Admits the key in a JOIN, or refuses the key with the
- * reason. Any other message is a violation of the protocol. */
+/* Handles a message of an invited peer. If the message is a JOIN, admits the key that it contains,
+ * or refuses this key. Any other message is a violation of the protocol. */
 void join_requests_take(struct members *members, post_peer_id peer, const struct msg *m);
 
 #endif

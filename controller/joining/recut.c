@@ -195,8 +195,7 @@ int recut_begin(struct run *run, struct error *err)
 
 	if (rc == 0 && is_given)
 		rc = take_options(run, o, err);
-	/* These options only gave the order, which has been read. From here on the record has the
-	 * stages. */
+	/* The order has been read from these options. From here on the record has the stages. */
 	run->options.training.cut.n = 0;
 	run->options.cluster.n_stages = 0;
 	if (rc == 0 && !is_given)
@@ -290,8 +289,8 @@ static void drop_stale(struct recut *r)
 }
 
 /* Takes the files of the thread, and ends this controller so that the next controller uses the
- * files. First writes the event `device` of the last commit, because the next controller does not
- * have the agents' reports of these times. */
+ * files. Before this controller ends, it writes the event `device` of the last commit, because the
+ * next controller does not have the times that agents reported for the event. */
 static void end_cut(struct backups *backups)
 {
 	struct run *run = backups->run;

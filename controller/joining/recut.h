@@ -7,8 +7,8 @@
  *            machine
  *     being cut: a thread writes the new stages' files               cut, when a controller begins
  *                (recut_files.h)
- *     cut: one transaction has given the record the other stages     restored, as after a loss of
- *          and their files                                           all stages (restore.h)
+ *     cut: one transaction has entered the new stages and their      restored, as after a loss of
+ *          files in the record                                       all stages (restore.h)
  *
  * When the thread has written the files, the controller ends and begins again in the same process.
  * A change therefore takes the same path as a resume after a crash. If a resumed run has an order

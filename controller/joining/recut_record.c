@@ -156,8 +156,8 @@ static int cut(struct recutting *x, struct model_config *model, const char *opti
 }
 
 /* Refuses a change if an option of the run depends on the present stages. Such an option names
- * stages by number, assigns nodes to stages for each phase, or will start skipped stages from
- * copies (--stack). */
+ * stages by number, or assigns nodes to stages for each phase. With --stack, a change is refused
+ * until the skipped stages have been visited, because they start from copies of present stages. */
 static int check_named_stages(const struct recutting *x, uint32_t n_stages, struct error *err)
 {
 	const char *schedule = json_string_value(json_object_get(x->options, "skip_schedule"));
@@ -186,8 +186,8 @@ static int check_named_stages(const struct recutting *x, uint32_t n_stages, stru
 	return 0;
 }
 
-/* Computes the number of skipped stages, which does not change. Refuses a change after which fewer
- * stages may be skipped. */
+/* Computes the number of stages that microbatches skip. The change keeps this number. Refuses the
+ * change if microbatches may not skip so many of the new stages. */
 static int check_skip(const struct recutting *x, uint32_t n_stages, int *skip, struct error *err)
 {
 	const json_t *length = json_object_get(x->state, "path_length");
@@ -201,8 +201,9 @@ static int check_skip(const struct recutting *x, uint32_t n_stages, int *skip, s
 			 "change the skip ratio first", *skip, n_stages, most);
 }
 
-/* Checks that the ordered stages of the nodes are possible. Nodes may have left or changed since
- * the order. */
+/* Checks that the order still fits the run, because nodes may have left or changed since the order.
+ * Each stage needs a node, and the number of nodes of stage 0 must divide the number of
+ * microbatches. */
 static int check_places(const struct recutting *x, uint32_t n_stages, struct error *err)
 {
 	int sizes[MSG_STAGES] = { 0 }, n = (int)(x->run->n_shards * x->run->per_shard);

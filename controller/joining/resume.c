@@ -2,11 +2,11 @@
  *
  * The store says which iterations were committed, and agents report the weights that they hold. An
  * agent that holds the last commit continues with its weights. An agent that holds the sum of the
- * last commit, but missed its announcement, receives the announcement again. All other agents fetch
- * the weights from these two kinds of agents.
+ * last commit, but missed the announcement of the commit, receives the announcement again. All
+ * other agents fetch the weights from these two kinds of agents.
  *
- * The iteration under way restarts. Its attempts have higher numbers than all earlier attempts,
- * so that messages of earlier attempts can be recognised as old. The store refuses writes with an
+ * The iteration under way restarts. Its attempts have higher numbers than all earlier attempts, so
+ * that messages of earlier attempts can be recognised as old. The store refuses writes with an
  * earlier controller's epoch. An earlier controller that was only suspended can therefore not
  * continue the run while this controller does. */
 #include "controller/joining/resume.h"
@@ -32,8 +32,9 @@
 #include "model/hash.h"
 
 /* How many attempt numbers one controller of a run may use. Each of the first CONTROLLERS
- * controllers may use ATTEMPTS numbers, and each later controller ATTEMPTS_LATER numbers. If a
- * run was resumed so often, its controllers die early and therefore need fewer numbers. */
+ * controllers may use ATTEMPTS numbers, and each later controller ATTEMPTS_LATER numbers. A run
+ * with more than CONTROLLERS controllers has controllers that die early and therefore need fewer
+ * numbers. */
 enum { ATTEMPTS = 1 << 16, ATTEMPTS_LATER = 1 << 9, CONTROLLERS = 1 << 13 };
 
 int resume_numbers(uint64_t generation, uint32_t *first)
@@ -144,8 +145,8 @@ static int take_last(void *context, const struct store_restore *r)
 	return 0;
 }
 
-/* Lists a subfolder of the run, and returns the highest number at the beginning of a name; 0: no
- * name begins with a number. inside: only folders that contain a file of this name count; "": all
+/* Returns the highest number at the beginning of a file name in this subfolder of the run; 0: no
+ * name begins with a number. inside: only folders that contain a file named `inside` count; "": all
  * names count. */
 static uint64_t highest_number(const struct run *run, const char *subfolder, const char *inside)
 {
@@ -168,13 +169,15 @@ static uint64_t highest_number(const struct run *run, const char *subfolder, con
 	return highest;
 }
 
-/* Warns if the run has plans or checkpoints that are newer than the record, although the
- * controller writes their rows first. The newest rows are in run.db-wal until the controller
- * ends. If somebody deletes this file, or copies the record without it, the rows are lost, and
- * SQLite reports no error. */
+/* The controller writes the row of a plan or of a checkpoint before the files. If the run has files
+ * that are newer than the newest row, rows have been lost, and this function warns. The newest rows
+ * are in run.db-wal until the controller ends. If somebody deletes this file, or copies the record
+ * without it, SQLite reports no error. */
 static void warn_of_lost_rows(struct run *run)
 {
-	uint64_t last = run->committed; /* a return to an older checkpoint deletes rows, too */
+	/* After a return to a checkpoint, checkpoints of later commits may still exist without
+	 * rows. `last` therefore becomes the highest iteration that was ever committed. */
+	uint64_t last = run->committed;
 	uint64_t plan = highest_number(run, "plans", ""),
 		 checkpoint = highest_number(run, "checkpoints", "manifest.json");
 
@@ -212,8 +215,8 @@ static int load_awaited(struct members *members, struct error *err)
 	return 0;
 }
 
-/* Refuses a run that was recorded with another hash function, because its hashes cannot be compared
- * with those of this build and its agents. */
+/* Refuses a run that was recorded with another hash function, because the recorded hashes cannot be
+ * compared with those of this build and its agents. */
 static int check_hash(const struct run *run, struct error *err)
 {
 	const struct store_run *row = store_run_of(run->record.store);

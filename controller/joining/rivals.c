@@ -1,17 +1,17 @@
 /* rivals.c - decides which of two processes with the same key is a node's agent.
  *
- * An agent that is killed and started again has the key of its node, and so does the agent of a
- * machine that was cloned with its key. The machine, its host name and its address do not tell
- * these two cases apart: a restarted machine may have another address, and two containers share
- * their machine.
+ * Two processes have the same key if an agent is killed and started again, or if an agent's machine
+ * was cloned together with the key. The machine, its host name and its address do not tell these
+ * two cases apart: a restarted machine may have another address, and two containers share their
+ * machine.
  *
  * The rule is therefore: a process keeps its node for as long as it answers. If another process
  * with the key sends HELLO, the controller pings the node's process and waits for the answer, which
  * only a living process gives. A process that has ended was silent already when the new process
  * started, so the new process waits for a fraction of a second at most.
  *
- * If the newest process won instead, two machines with one key would take the node from each
- * other again and again, because their service managers restart them. */
+ * If the newest process won instead, two machines with one key would take the node from each other
+ * again and again, because their service managers restart them. */
 #include "controller/joining/rivals.h"
 
 #include <stdio.h>

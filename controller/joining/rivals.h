@@ -13,8 +13,8 @@ struct msg_hello;
  * then stores the HELLO until rivals_next returns it or the process is refused. */
 bool rivals_wait(struct members *members, post_peer_id peer, const struct msg_hello *hello);
 /* Returns true and sets *peer and *hello if a waiting process gets its node, because the node's
- * previous process does not answer. Refuses the waiting processes whose rival answers. Returns
- * false if no process gets its node. */
+ * previous process does not answer. If the previous process answers, refuses the waiting process.
+ * Returns false if no process gets its node. */
 bool rivals_next(struct members *members, post_peer_id *peer, struct msg_hello *hello);
 /* Forgets a waiting process, which has no node, when its session has ended. */
 void rivals_down(struct members *members, post_peer_id peer);

@@ -1,10 +1,10 @@
 /* slots.c - sets how many microbatches a node holds at once, according to its memory.
  *
- * Plans and the agent itself need the number before the agent has built its stage. A node keeps
- * the number when its stage changes, so the largest stage counts. If several agents join one
- * machine at about the same time, each agent sees as free the memory that the other agents are
- * about to take. Therefore each of them gets an equal share, and a share that is already given to
- * a joiner is reduced. */
+ * Plans and the agent itself need the number before the agent has built its stage. A node keeps the
+ * number when its stage changes, so the number is computed for the largest stage. If several agents
+ * join one machine at about the same time, the free memory that each agent reports includes memory
+ * that the other agents are about to take. Therefore each agent gets an equal share, and a share
+ * that is already given to a joiner is reduced. */
 #include "controller/joining/slots.h"
 
 #include "controller/members/capacity.h"

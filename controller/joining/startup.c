@@ -1,14 +1,14 @@
-/* startup.c - prepares the first iteration of a run, or the next one after the controller
- * restarted.
+/* startup.c - prepares the first iteration of a new run, or the next iteration of a run whose
+ * controller was restarted.
  *
- * New run: agents join. The controller makes the agents measure their links, and then their
- * compute, with one agent of a machine at a time. The planner makes a plan, and the agents build
- * their stages. An emulated cluster is planned at once, because its delays are given.
+ * New run: agents join. The agents measure their links, and then the agents of each machine measure
+ * their compute one after another. The planner makes a plan, and the agents build their stages. An
+ * emulated cluster is planned at once, because its delays are given.
  *
- * Resumed run: the controller waits for the agents of the last commit. If every stage has a
- * holder among these agents, the run continues with the agents' weights. Otherwise copies or
- * checkpoints restore the lost stages. If the run resumed too early, it would discard weights
- * that arrive a moment later. */
+ * Resumed run: the controller waits for the agents of the last commit. If every stage has a holder
+ * among these agents, the run continues with the agents' weights. Otherwise copies or checkpoints
+ * restore the lost stages. If the run resumed too early, it would discard weights that arrive a
+ * moment later. */
 #include "controller/joining/startup.h"
 
 #include <math.h>
@@ -47,8 +47,8 @@ enum {
 	REGATHER_TRIPS = 5,
 	BUILD_US = 60000000,
 	JOINED_US = 1000000,
-	/* On each machine, only this many agents with devices of one kind are measured. The other
-	 * agents with such a device get the mean of the measured times. */
+	/* For each kind of device on a machine, only this many agents are measured. The other
+	 * agents with such a device on this machine get the mean of the measured times. */
 	TIMED_OF_MACHINE = 2
 };
 
@@ -185,8 +185,8 @@ static double arithmetic_s(const struct members *members, const struct plan *p, 
 }
 
 /* Sets the time scale, unless the operator has set it. With this scale an iteration lasts long
- * enough for a person to follow it. It lasts longer if the machine needs more time for the
- * arithmetic. */
+ * enough for a person to follow it. The iteration lasts longer if the machine needs more time for
+ * the arithmetic. */
 static void choose_time_scale(struct planning *planning)
 {
 	const struct plan_predicted *p = &planning->pending->plan->predicted;
@@ -455,8 +455,9 @@ static void gather_plan(struct iteration *it)
 	}
 }
 
-/* Reports in the journal after which iteration the first checkpoint follows. Until then, the loss
- * of all nodes of a stage restarts the run from its first weights. */
+/* Reports in the journal when the first checkpoint will be written, or that there are no
+ * checkpoints. Without a checkpoint, the loss of all nodes of a stage restarts the run from its
+ * first weights. */
 static void note_first_checkpoint(struct run *run)
 {
 	if (run->options.checkpoint_every)
@@ -637,8 +638,8 @@ static void admit_these(struct members *members, bool late)
 	}
 }
 
-/* Admits the nodes that hold the last commit. Nodes that did not take part in that commit are
- * admitted last, because they wait as spares if enough other nodes are in use. A spare replaces
+/* Admits the nodes that hold the last commit. Nodes that did not take part in that commit come
+ * last: if enough other nodes are in use by then, they wait as spares. Afterwards a spare replaces
  * each node that did not come back. */
 static void admit_ready(struct members *members)
 {

@@ -1,5 +1,5 @@
-/* startup.h - prepares the first iteration of a run, or the next one after the controller
- * restarted. */
+/* startup.h - prepares the first iteration of a new run, or the next iteration of a run whose
+ * controller was restarted. */
 #ifndef CONTROLLER_JOINING_STARTUP_H
 #define CONTROLLER_JOINING_STARTUP_H
 

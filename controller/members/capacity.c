@@ -22,9 +22,9 @@ double capacity_slot_bytes(const struct model_config *m, const struct hyperparam
 {
 	double rows = (double)r->batch * r->sequence, dim = m->dim;
 	double packed = dim + 2.0 * m->n_kv_heads * (dim / m->n_heads);
-	/* Count of the numbers that a layer keeps: its input, the packed q, k and v, the output of
-	 * attention, the middle, gate and up, the normaliser of attention and the factors of two
-	 * norms. */
+	/* Count of the numbers that a layer keeps: its input; the packed q, k and v; the output of
+	 * attention; the residual stream after attention; gate and up; the normaliser of attention;
+	 * and the factors of two norms. */
 	double layer = rows * (3 * dim + packed + 2.0 * m->ffn_dim + m->n_heads + 2);
 
 	return sizeof(float) * (most_layers(m) * layer + 4 * rows * dim);

@@ -1,10 +1,10 @@
 /* capacity.h - memory and time that a stage needs on a node, computed from the model's shape alone.
  *
  * The first plan needs two figures before any agent has built a stage: how many microbatches fit
- * into a node's free memory, and how long the loss takes compared with a forward pass. The
- * functions here estimate them by counting the numbers that a stage stores and its multiplications.
- * An agent that has built its stage reports measured values instead. The functions have no side
- * effects. */
+ * into a node's free memory, and how long the loss takes compared with a forward pass. The first
+ * figure is estimated from the count of numbers that a stage stores, the second from the count of
+ * multiplications. An agent that has built its stage reports measured values instead. The functions
+ * have no side effects. */
 #ifndef CONTROLLER_JOINING_CAPACITY_H
 #define CONTROLLER_JOINING_CAPACITY_H
 

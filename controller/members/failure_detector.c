@@ -117,7 +117,7 @@ void failure_detector_hung_up(struct members *members)
 }
 
 /* Returns how many of the `ended` connections may show a death. A node that returns after a silence
- * closes its old connections, which are not counted: their ends say nothing about other nodes. */
+ * closes its old connections. These are not counted, because they say nothing about other nodes. */
 static uint32_t without_lingering(struct members *members, uint32_t ended)
 {
 	for (uint32_t i = 0; i < members->n; i++) {
@@ -165,8 +165,8 @@ static void hear_hang_ups(struct members *members)
 	members->detector.hung_up = counters.link.broken;
 }
 
-/* Gets, from the post (wire/post.h), the time at which m's newest message of any kind arrived.
- * Until m's heartbeats report round trips, uses the round trip of the connection. */
+/* Asks the post (wire/post.h) when m's newest message of any kind arrived. Until m's heartbeats
+ * report round trips, uses the round trip of the connection. */
 static void hear_of_post(struct run *run, struct member *m)
 {
 	struct post_peer_info info;

@@ -12,14 +12,15 @@ struct run;
 enum { GPU_FAULTS = 3 }; /* number of bits in GPU_THROTTLING_FAULTS */
 
 struct member_gpu {
-	/* For each reason for throttling that is a fault: time of the node's newest report of
-	 * this reason; 0: never. */
+	/* Array with an entry for each reason for throttling that counts as a fault: time of the
+	 * node's newest report of this reason; 0: never. */
 	int64_t throttled_us[GPU_FAULTS];
 };
 
-/* Takes the GPU's figures from m's newest heartbeat. Drops impossible figures, such as those of a
- * node without a GPU, or more memory in use than the GPU has. The journal warns when a reason for
- * throttling appears that had been absent for a minute. */
+/* Takes the GPU's figures from m's newest heartbeat. Drops impossible figures: figures of a node
+ * without a GPU, and a use of memory that exceeds the GPU's memory. The journal warns about a
+ * reason for throttling when this reason is reported for the first time, or again after a minute
+ * without reports of it. */
 void gpu_reports_hear(struct run *run, struct member *m);
 
 #endif

@@ -6,14 +6,14 @@
  * - The network lost it and the agent sends it again, which takes some round trips. The allowed
  *   silence therefore contains three of the agent's own round trips.
  *
- * - The agent's machine or the controller's is overloaded. In that case heartbeats are late, but
- *   none is missing. The allowed silence is at least twice the longest recent lateness. Otherwise
- *   healthy agents would be declared dead one after another.
+ * - The machine of the agent or of the controller is overloaded. In that case heartbeats are late,
+ *   but none is missing. The allowed silence is at least twice the longest recent lateness.
+ *   Otherwise healthy agents would be declared dead one after another.
  *
  * - The agent is dead. If a machine fails, the controller finds this within half a second and four
  *   round trips.
  *
- * Like an accrual detector (Hayashibara et al., SRDS 2004) this one derives limits from
+ * Like an accrual detector (Hayashibara et al., SRDS 2004), this detector derives limits from
  * observations of each agent. It does not fit a distribution to the gaps between heartbeats: losses
  * are rare, and an agent without a loss for a minute would get a limit that the first loss exceeds.
  * As in Lifeguard (Dadgar et al., DSN-W 2018), a controller that is late itself does not judge
@@ -41,14 +41,14 @@ void timeout_round(struct timeout_rounds *r, int64_t us);
 /* Returns the median round trip, on which single lost heartbeats have no effect. 0: unknown. */
 int64_t timeout_round_trip(const struct timeout_rounds *r);
 
-/* Returns by how much the gap between two heartbeats is longer than missing heartbeats explain.
- * beats: the second heartbeat's number minus the first one's. The gap may be measured by either
- * clock. */
+/* Returns the gap between two received heartbeats, minus TIMEOUT_BEAT_US for each heartbeat that is
+ * missing between them; at least 0. beats: the second heartbeat's number minus the first one's. The
+ * gap may be measured by either clock. */
 int64_t timeout_late(int64_t gap_us, uint64_t beats);
 
-/* Returns the new longest recent lateness, after a heartbeat that was late_us late. A lateness
- * above the largest allowance, TIMEOUT_PATIENCE times the limit, was a hang and not a delay.
- * Such a lateness is ignored. */
+/* Updates the longest recent lateness after a heartbeat that was late_us late, and returns the new
+ * value. A lateness above the largest allowance, TIMEOUT_PATIENCE times the limit, was a hang and
+ * not a delay. Such a lateness is ignored. */
 int64_t timeout_learn(int64_t longest_us, int64_t late_us, int64_t limit_us);
 
 /* Returns the usual lateness: at most a quarter of the n agents are later. Returns 0 if n is 0.

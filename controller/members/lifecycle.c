@@ -135,8 +135,8 @@ static void record_change(struct run *run, struct member *m)
 		record_node(run, m);
 }
 
-/* Sets whether m drains, and whether plans exclude m for this. If the operator has marked m
- * failed, this mark stays. */
+/* Sets the state of m's drain. DRAIN_EXCLUDED also marks m, so that plans exclude m. When another
+ * state follows, this mark is removed. Other states leave an operator's mark unchanged. */
 static void set_drain(struct member *m, enum member_drain to)
 {
 	if (to == DRAIN_EXCLUDED || m->move.drain == DRAIN_EXCLUDED)

@@ -41,7 +41,7 @@ struct received_bytes {
 /* The exchange of addresses and keys between this node and the other nodes (peers.c). */
 struct member_peers {
 	/* Number of the newest change to this node's address or key. The changes of all nodes are
-	 * counted together. A HELLO is a change, and so is a key that is withdrawn. */
+	 * counted together. A HELLO and the withdrawal of a key each count as a change. */
 	uint64_t arrival;
 	/* Number of the newest change, of any node, that this node has received */
 	uint64_t arrivals_sent;
@@ -184,8 +184,8 @@ struct member_compute {
 	 * not reported */
 	struct device_time spent;
 	uint64_t spent_in; /* number of the iteration in which `spent` was measured */
-	/* Time of the commit before the newest commit. The node has to report its device's times
-	 * from this time on; 0: the node has reported them. */
+	/* Time of the commit before the newest commit. The node still has to report its device's
+	 * times since then. 0: the node has reported these times. */
 	int64_t spent_from_us;
 };
 
@@ -232,7 +232,8 @@ struct member_stuck {
 
 struct member_clock {
 	int64_t offset_us; /* the node's clock + offset_us = the controller's clock */
-	/* Round trip of the sample from which offset_us follows: the shortest of the recent ones */
+	/* Round trip of the sample from which offset_us follows. Of the recent samples, this one
+	 * has the shortest round trip. */
 	int64_t round_trip_us;
 	int64_t sampled_us;
 };
@@ -272,8 +273,8 @@ struct member_rival {
 };
 
 struct member_quota {
-	/* Limits on messages of the node that the controller did not request, and on log lines
-	 * about ignoring the node (admission.c). */
+	/* Limits on the node's unsolicited messages, and on log lines which report that the
+	 * controller ignores the node (admission.c). */
 	struct rate_limit strays, ignored;
 	/* Limits on journal lines about the node's errors, and on journal lines from the node's
 	 * log. */
@@ -288,8 +289,8 @@ struct member_quota {
 /* State of this node as consoles show it (consoles.c). */
 struct member_shown {
 	bool is_stale;   /* consoles do not have the node's newest state */
-	/* Time at which the node was last sent to consoles, at most twice a second. 0: the node's
-	 * state has changed and is sent at once */
+	/* Time at which the node's state was last sent to consoles. The state is sent at most twice
+	 * a second. 0: the state has changed and is sent at once */
 	int64_t sent_us;
 };
 
@@ -305,7 +306,7 @@ struct member {
 	struct msg_hello hello;
 	struct msg_heartbeat beat; /* the newest heartbeat of the node */
 
-	bool is_marked; /* the operator or bad data from the node has excluded the node */
+	bool is_marked; /* the node is excluded, by the operator or because it sent bad data */
 	/* A death or suspension of the node was injected, and the failure detector has not found it
 	 * yet */
 	bool fault_pending;

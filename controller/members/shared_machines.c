@@ -1,7 +1,7 @@
 /* shared_machines.c - detects machines whose processors other programs use.
  *
- * Agents report how long their threads ran and how long they waited for a processor. Agents of
- * one machine wait for one another too. In that case they use the whole machine together, and
+ * Agents report how long their threads ran and how long they waited for a processor. Agents of one
+ * machine may also wait only for one another. In that case they use the whole machine together, and
  * drift.c corrects their pace. A machine counts as shared with other programs only if two
  * conditions hold: most of its agents wait much, and all its agents together leave some of its
  * processors unused. */

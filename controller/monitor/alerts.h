@@ -2,8 +2,9 @@
  * (--alert-url).
  *
  * A thread makes the calls one after another, each within a time limit, so that the loop never
- * waits. Alerts wait in a bounded queue. At most 20 alerts at once, and then one in 10 s, are
- * reported. All others are dropped, and the next report contains their number. */
+ * waits. Alerts wait in a bounded queue. A burst of up to 20 alerts is reported. After that, one
+ * alert is reported every 10 s. All others are dropped, and the next report contains their
+ * number. */
 #ifndef CONTROLLER_MONITOR_ALERTS_H
 #define CONTROLLER_MONITOR_ALERTS_H
 

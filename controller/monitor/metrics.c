@@ -1,8 +1,8 @@
 /* metrics.c - the names and values of all metrics.
  *
- * Names follow the conventions of Prometheus: base units, counters that end with _total, and no
- * label whose values are without limit. Times of the plan are converted to real seconds. Values of
- * a node that has left are omitted, so that nobody mistakes old values for present ones. */
+ * Names follow the conventions of Prometheus: base units, counters that end with _total, and only
+ * labels with a limited number of values. Times of the plan are converted to real seconds. Values
+ * of a node that has left are omitted, so that nobody mistakes old values for present ones. */
 #include "controller/monitor/metrics.h"
 
 #include <stdio.h>

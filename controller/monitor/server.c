@@ -180,8 +180,8 @@ static enum MHD_Result answer(void *user, struct MHD_Connection *c, const char *
 			      size_t *body_size, void **request)
 {
 	struct server *s = user;
-	/* If the loop hangs, its last view is not served, so that nobody mistakes it for the
-	 * present state. */
+	/* If the loop hangs, its last view is not served, because a client would mistake the old
+	 * view for the present state. */
 	const bool is_late = clock_monotonic_us() - s->turned_us >= LATE_US;
 	const char *accept;
 
@@ -319,7 +319,8 @@ static int open_socket(struct server *s, const char *address, struct error *err)
 	rc = getaddrinfo(host, port, &hints, &found);
 	if (rc != 0)
 		return error_set(err, -EINVAL, "%s: %s", address, gai_strerror(rc));
-	/* A name may have addresses that this machine does not have, for example its public one */
+	/* A host name may have several addresses, and this machine may lack some of them, for
+	 * example the public address. */
 	fd = -EADDRNOTAVAIL;
 	for (const struct addrinfo *at = found; at && fd < 0; at = at->ai_next)
 		fd = listen_on(at);

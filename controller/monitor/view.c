@@ -22,7 +22,7 @@ void view_count_states(const struct view *v, uint32_t counts[NODE_LAST + 1])
 			counts[v->nodes[i].state]++;
 }
 
-/* The reasons found so far why the run is not healthy. */
+/* The health found so far, and the function that receives the reasons. */
 struct verdict {
 	enum view_health health;
 	void (*say)(void *context, const char *reason);
@@ -87,8 +87,8 @@ static void judge_phase(struct verdict *d, const struct view *v)
 			    "the run waits: its record cannot be written (a full disk, or a lock)");
 }
 
-/* Reports a run that computes but has not committed for a long time. This is the only sign of a
- * full disk in the record. */
+/* Reports a run that computes but has not committed for a long time. In a view that is not made by
+ * the running controller, this is the only sign that the disk of the record is full. */
 static void judge_progress(struct verdict *d, const struct view *v)
 {
 	double age_s = (double)(v->wall_us - v->last.wall_us) * 1e-6;
@@ -101,7 +101,8 @@ static void judge_progress(struct verdict *d, const struct view *v)
 	give_reason(d, VIEW_DEGRADED, text);
 }
 
-/* Training continues without checkpoints. Therefore only this reason shows that they fail. */
+/* Reports that a checkpoint failed. The training continues in that case, so the run would otherwise
+ * look healthy. */
 static void judge_checkpoint(struct verdict *d, const struct view *v)
 {
 	const struct msg_see_status *s = &v->status;

@@ -48,7 +48,7 @@ struct view {
 /* Health of a run. Each value is also the exit status of skippipe status. */
 enum view_health { VIEW_HEALTHY, VIEW_DEGRADED, VIEW_STOPPED };
 
-/* Judges the run. Calls `say`, which may be NULL, with each reason as a text. Healthy: the run
+/* Judges the run. Calls `say` with each reason as a text; `say` may be NULL. Healthy: the run
  * trains with all of its nodes, and no person or fault interferes. Stopped: the run has ended, or
  * no controller runs. Degraded: neither healthy nor stopped. */
 enum view_health view_health(const struct view *v, void (*say)(void *context, const char *reason),

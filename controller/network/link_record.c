@@ -22,8 +22,8 @@ void record_cut(struct run *run, const struct link_failure *k)
 				    k->expected_s, "iteration", (json_int_t)run->committed));
 }
 
-/* Returns the measured links as the record gives them: with the bytes in the formats with which the
- * run began. */
+/* Returns the measured links as the record gives them. Their numbers of bytes are those of the
+ * formats with which the run began. */
 static struct link_table table_for_record(const struct members *members)
 {
 	struct link_table table = *members->links;

@@ -135,8 +135,8 @@ struct between {
 	uint32_t n;
 };
 
-/* Groups nodes into places, where links with a latency below near_s connect nodes of one place
- * (union and find). */
+/* Groups nodes into places: two nodes are in one place if a link with a latency below near_s
+ * connects them (union and find). */
 void link_table_estimate(struct link_table *t, double near_s)
 {
 	int *parent = alloc_array(t->n, sizeof(*parent));

@@ -41,9 +41,9 @@ struct link_table *link_table_new(uint32_t n); /* makes a table that knows no li
 void link_table_free(struct link_table *t);    /* t may be NULL */
 struct link_seen *link_table_at(const struct link_table *t, uint32_t from, uint32_t to);
 
-/* Returns true if the node cannot train, because all measured links to it fail, or all measured
- * links from it. At least two links must have been measured, because a single link does not show
- * which end is at fault. Estimates do not count. */
+/* Returns true if the node cannot train. In that case at least two links to the node were measured
+ * and all of them failed, or at least two links from the node were measured and all of them failed.
+ * A single link does not show which end is at fault. Estimates do not count. */
 bool link_table_isolates(const struct link_table *t, uint32_t node);
 /* Records that a connection was made on a link that had failed. Other failed links of the two
  * ends may work now too, so these links become unknown. An unknown link is measured again only if

@@ -6,10 +6,11 @@
  * Both directions of a pair are measured at once.
  *
  * Measuring a pair's bandwidth takes some round trips, so pairs with similar latencies share a
- * round. Each round takes the most distant of the remaining pairs whose nodes have no partner in
- * this round yet, and ends when all of its nodes have answered. If all rounds together would take
- * longer than ROUNDS_US, each round is shortened. If they cannot be shortened enough, evenly
- * spaced rounds are omitted, and the links of these rounds are estimated (link_table.h).
+ * round. Each round goes through the remaining pairs, from the most distant to the nearest, and
+ * takes every pair whose nodes have no partner in this round yet. The round ends when all of its
+ * nodes have answered. If all rounds together would take longer than ROUNDS_US, each round is
+ * shortened. If they cannot be shortened enough, evenly spaced rounds are omitted, and the links of
+ * these rounds are estimated (link_table.h).
  *
  * The links of a node that joins later are measured one after another during the training. */
 #include "controller/network/measuring.h"
@@ -33,9 +34,9 @@ enum {
 	ROUNDS_MANY_US = 52000000, /* time for all rounds together in a larger cluster */
 	SMALL = 32,
 	ROUND_LEAST_MS = 200,
-	/* Number of round trips to measure a pair's bandwidth by bulk data, whose rate rises
-	 * slowly. If the agents answer trains of packets (agent/network/packet_trains.h), three
-	 * round trips are enough. */
+	/* Number of round trips that measuring a pair's bandwidth takes. With bulk data this number
+	 * is high, because the rate of the data rises slowly. If the agents answer trains of
+	 * packets (agent/network/packet_trains.h), three round trips are enough. */
 	ROUND_TRIPS = 9,
 	/* Time to wait for an answer after the round's own time. Connecting is included. */
 	GRACE_US = 5000000,

@@ -11,8 +11,8 @@
 
 #include "base/process/user_folder.h"
 
-/* Finds the path of a file: the path on the command line, or else this user's own file, which
- * `skippipe invite` uses too. */
+/* Finds the path of a file. `given` is the path on the command line. If `given` is NULL, the file
+ * is this user's own, which `skippipe invite` uses too. */
 static int find_file(char out[PATH_MAX], const char *given, const char *option, const char *name,
 		     struct error *err)
 {

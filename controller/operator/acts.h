@@ -25,8 +25,8 @@ void act_recover(struct operators *ops, const char *who, const struct msg_comman
 /* Pauses the run, resumes it, or allows one iteration. */
 void act_pause(struct operators *ops, const char *who, const struct msg_command *m,
 	       struct outcome *o);
-/* Lets the learning rate fall over the next m->value iterations, and then ends the run. 0 cancels
- * the end. */
+/* Lets the learning rate fall over the next m->value iterations, and then ends the run. An m->value
+ * of 0 cancels the end. */
 void act_finish(struct operators *ops, const char *who, const struct msg_command *m,
 		struct outcome *o);
 void act_stop(struct operators *ops, const char *who, const struct msg_command *m,

@@ -29,9 +29,9 @@ void node_message(struct msg *out, const struct member *w, const struct cluster_
 		  double work, uint32_t layers, double lost_s);
 
 /* Turns a COMMAND_COMPARE into a request to the planner. Fills q's algorithm, path length, budget
- * and kind (PLANNER_COMPARE), marks the command's node in `excluded`, an array of n_nodes, and
- * names the candidate. On entry q->from is the plan in force, and `excluded` marks the nodes that
- * this plan does not use.
+ * and kind (PLANNER_COMPARE), and names the candidate. Marks the command's node in `excluded`,
+ * which is an array of n_nodes. On entry q->from is the plan in force, and `excluded` marks the
+ * nodes that this plan does not use.
  *
  * The command's text is the name of an algorithm, or "branch" for the best algorithm. A list of
  * nodes after "branch" replaces `excluded`, as in "branch 3,7"; "branch -" excludes no node. "wire

@@ -9,7 +9,7 @@ struct run;
 struct msg;
 struct msg_attach;
 
-/* Adds a console, or takes back one that attaches again, and sends it a snapshot. */
+/* Adds the console, unless it is attached already, and sends it a snapshot. */
 void consoles_attach(struct operators *ops, post_peer_id peer, const struct msg_attach *m);
 /* Forgets a console whose connection has ended. */
 void consoles_down(struct run *run, post_peer_id peer);

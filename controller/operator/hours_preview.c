@@ -1,8 +1,9 @@
-/* hours_preview.c - reports in the journal the loss that each recipe would reach in a given
- * time (hours_preview.h).
+/* hours_preview.c - reports in the journal the loss that each recipe would reach in a given time
+ * (hours_preview.h).
  *
- * The operator of a run knows the time that is paid for, and wants to know which recipe a run on
- * these nodes should have. A run keeps its recipe, so the answer names the options of a new run. */
+ * The operator knows for how long the machines are paid, and wants to know which recipe reaches the
+ * lowest loss in that time. A run keeps its recipe, so the answer names the options of a new
+ * run. */
 #include "controller/operator/hours_preview.h"
 
 #include <errno.h>

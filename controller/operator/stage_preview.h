@@ -39,8 +39,8 @@ void act_stages(struct operators *ops, const char *who, const struct msg_command
  * invalid or no stages were proposed. */
 bool cut_order_read(const struct stage_preview *p, const struct members *members,
 		    const char *layers, struct recut_order *order, struct outcome *o);
-/* Carries out the command `cut`: after its next commit, the run gets the stages with the given
- * layers, or the stages proposed last (joining/recut.h). */
+/* Carries out the command `cut`. After the run's next commit, the run gets the stages with the
+ * given layers, or the stages proposed last (joining/recut.h). */
 void act_cut(struct operators *ops, const char *who, const struct msg_command *m,
 	     struct outcome *o);
 /* Reports a choice once it is done, and starts one when nodes have joined or left for good. Called

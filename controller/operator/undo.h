@@ -17,8 +17,10 @@ struct act {
 	uint64_t id;
 	enum command_verb verb;
 	int node;
-	/* The number of skipped stages (SKIP) or the format (WIRE, SUM_WIRE). `value` holds what
-	 * the act set, and `before` what it replaced. INJECT: `value` is the fault's id. */
+	/* `value` is what the act set, and `before` is what was in force before the act. SKIP:
+	 * packed skip ratios (skip_share_pack). WIRE, SUM_WIRE: formats. FINISH: numbers of
+	 * iterations. PAUSE, RESUME, STEP: only `before`, 1 if the run was paused. INJECT: only
+	 * `value`, the fault's id. */
 	int64_t value, before;
 	/* The act cannot be undone because it was undone already, because its fault has healed, or
 	 * because it is itself an undo */
@@ -39,8 +41,8 @@ void undo_remember(struct act_list *list, struct run *run, const char *who, enum
 /* Finds the act with that id. id 0: the last act that was not undone. Borrowed until the next
  * undo_remember. NULL: there is no such act, and *o has the reason. */
 struct act *undo_find(struct act_list *list, int64_t id, struct outcome *o);
-/* Returns true if the act has an inverse, and sets *out to the inverse command and *o to its
- * description. Otherwise sets the reason in *o. */
+/* Returns true if the act has an inverse. In that case *out is the inverse command, and *o
+ * describes this command. Otherwise sets the reason in *o. */
 bool undo_inverse(const struct run *run, const struct act *a, struct msg_command *out,
 		  struct outcome *o);
 /* Marks the act that injected this fault as not undoable, because the fault has healed. */

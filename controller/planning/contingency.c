@@ -11,8 +11,8 @@
  * microbatches to another node.
  *
  * A plan made ahead fits only a case with exactly the same excluded nodes. A search that starts
- * from such a plan first predicts its time again from current measurements. The newest plans that
- * were in force are also kept, because a lost node may come back. Baselines (--algorithm) plan
+ * from such a plan first predicts the plan's time again from current measurements. The newest plans
+ * that were in force are also kept, because a lost node may come back. Baselines (--algorithm) plan
  * nothing ahead. */
 #include "controller/planning/contingency.h"
 
@@ -280,9 +280,9 @@ static void take_answers(struct planning *planning)
 	}
 }
 
-/* Returns true if case k must be planned again, because it has no plan for current conditions. A
- * plan that was made while another plan was in force is also replaced if it is old, or if the
- * case's node has become much faster or slower. */
+/* Returns true if case k must be planned again, because it has no plan for current conditions. If
+ * another plan has taken effect since the case was planned, two more reasons count: the case's plan
+ * is old, or the case's node has become much faster or slower. */
 static bool is_due(const struct planning *planning, uint32_t k, const struct foreseen *today)
 {
 	const struct foreseen *f = &planning->contingency->cases[k];

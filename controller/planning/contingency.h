@@ -18,8 +18,8 @@ void contingency_stop(struct planning *planning);
 /* Takes the planner's answers, and requests the next plan ahead */
 void contingency_turn(struct planning *planning);
 /* Returns the planned seconds of an iteration if this replica were lost now. < 0: no plan exists
- * without the replica. 0: unknown. The time is also unknown if the plan in force is not usable,
- * because there is no time of the present plan to compare with. */
+ * without the replica. 0: unknown. While the plan in force is not usable, the result is always 0,
+ * because the time could not be compared with that plan's time. */
 double contingency_lost_s(const struct planning *planning, const struct member *m);
 
 #endif

@@ -77,17 +77,17 @@ enum { STRIKES = 2 };
 /* Differences between measured and planned times below this number of seconds are noise. Chosen: if
  * transfers of 0.05 s vary by 30%, 1,000 transfers cause no correction; with half of this limit
  * they cause 23. With double, plans permanently assume more than 0.0625 s for a link whose
- * transfers take 0.05 s again after a slow time. */
+ * transfers were slow for a while and now take 0.05 s again. */
 static const double least_s = 0.02;
 /* Differences of the mean time of a node's tasks below this number of seconds are noise. This limit
  * is lower than least_s because an iteration has several tasks. If tasks include waits for shared
- * cores, least_s is the limit for tasks too. Chosen: for tasks of 0.01 s, half causes 243 wrong
- * corrections instead of 186; with double, a node that is 1.5 times as slow is found after 117
- * tasks instead of 23. */
+ * cores, least_s is the limit for tasks too. Chosen: tasks of 0.01 s cause 243 wrong corrections
+ * with half of this limit, and 186 with this limit. With double, a node that is 1.5 times as slow
+ * is found after 117 tasks instead of 23. */
 static const double task_least_s = 0.005;
-/* Links with a transfer time below this number of seconds are not compared with their node's
- * other links. For such links least_s, above which differences count, is more than twice the
- * transfer time. */
+/* Links with a transfer time below this number of seconds are not compared with their node's other
+ * links. Only differences above least_s count, and least_s is more than twice the transfer time of
+ * such a link. */
 static const double link_least_s = 0.01;
 /* On machines that other programs use, the threads of a transfer may wait this many seconds for a
  * processor. Iterations on such machines took 1.5 times the planned time. Chosen: with half, a link
@@ -107,8 +107,8 @@ static const double far_share = 0.4;
 /* A transfer time is far from the average if it differs by more than this many average deviations.
  * Chosen (table above). */
 static const double far_deviations = 3;
-/* Weight of a transfer time's deviation in the average deviation. Chosen (table above). With half,
- * plans assume only after 131 transfers instead of 27 that a link is fast again. */
+/* Weight of a transfer time's deviation in the average deviation. Chosen (table above). When a link
+ * is fast again, plans assume this after 27 transfers, and with half only after 131. */
 static const double deviation_share = 0.25;
 /* Initial value of the average deviation, as a share of the first transfer time. Chosen: half and
  * double of this share do not change the result of any simulation. */
@@ -164,18 +164,18 @@ static const double judged_share = 0.5;
  * neither agent, so it is unclear whether the machine is the cause. Chosen: with 6, a machine with
  * three agents is never corrected, and plans assume its pace with an error of 17% instead of 8%. */
 enum { PACE_AGENTS = 3 };
-/* Smallest weight of a newly measured slowdown of a machine. With 0.25 instead of 0.5, and more
- * connections to each peer, iterations of 20 agents on two cores took 1.09 times the predicted time
- * instead of 1.24 times. With 0.125 (table above), plans notice a doubled slowdown after 24
- * iterations instead of 7. */
+/* Smallest weight of a newly measured slowdown of a machine. With 0.5, iterations of 20 agents on
+ * two cores took 1.24 times the predicted time. With 0.25 and more connections to each peer, they
+ * took 1.09 times the predicted time. With 0.125 (table above), plans notice a doubled slowdown
+ * after 24 iterations instead of 7. */
 static const double pace_part = 0.25;
 /* Relative changes of a machine's pace below this are ignored. Chosen (table above). With each
  * value in the table, the assumed pace has an error of 7 to 8%. */
 static const double pace_step = 0.05;
 /* Largest number of steps in which a pace is first estimated. The steps end once a step changes the
- * pace by a factor nearer to 1 than guess_step. Each step halves the logarithm of the error, so 8
- * steps suffice for a first guess that is 100 times too small. The other steps are needed because
- * the overlap of tasks changes with the pace. */
+ * pace by at most the share guess_step. Each step halves the logarithm of the error, so 8 steps
+ * suffice for a first guess that is 100 times too small. The other steps are needed because the
+ * overlap of tasks changes with the pace. */
 enum { PACE_STEPS = 12 };
 static const double guess_step = 0.025;
 
@@ -186,8 +186,9 @@ static const double guess_step = 0.025;
 static const double reported_ratio = 1.05;
 enum {
 	/* Largest number of plans requested during an iteration. Only the newest is used. Chosen:
-	 * with 1, after the first node that becomes slow in an iteration, all others would be
-	 * ignored until its end; but each further plan keeps the planner's thread busy. */
+	 * with 1, only the first node that becomes slow in an iteration would cause a request. All
+	 * other slow nodes would be ignored until the iteration ends. But each further plan keeps
+	 * the planner's thread busy. */
 	ASKED_MOST = 3,
 	/* Shortest time between two requests that small corrections cause. Such a request searches
 	 * for up to REPLAN_REFINE_S. Chosen: with half of this time, the planner is busy for twice
@@ -196,13 +197,14 @@ enum {
 	/* During this number of iterations after a plan took effect, small corrections cannot
 	 * request another plan. The first corrections show no change of the network. They arise
 	 * because the plan's links and tasks are measured for the first time, and differ from the
-	 * estimates. Without this limit, and for two other reasons, a steady network caused three
-	 * or four new plans in ten iterations. */
+	 * estimates. A steady network caused three or four new plans in ten iterations. The lack of
+	 * this limit was one of three causes. */
 	SETTLING = 10,
-	/* Limits on the corrections that a node may cause: CORRECTIONS and two for each link in one
-	 * burst, then CORRECTIONS_A_MINUTE and one for each link in a minute. An honest node in a
-	 * lossy network causes about one correction in ten transfers (`lossy`). The limits bound
-	 * the number of plans that contradicting reports can cost (tests/hostile_test.sh). */
+	/* Limits on the corrections that a node may cause: CORRECTIONS in one burst, and
+	 * CORRECTIONS_A_MINUTE in each later minute. Each of the node's links adds two corrections
+	 * to the burst, and one to each minute. An honest node in a lossy network causes about one
+	 * correction in ten transfers (`lossy`). The limits bound the number of plans that
+	 * contradicting reports can cost (tests/hostile_test.sh). */
 	CORRECTIONS = 32,
 	CORRECTIONS_A_MINUTE = 3
 };
@@ -698,8 +700,8 @@ static uint32_t count_judged(const struct members *members)
 
 /* Adds the measured and the planned time of an ended task to the node's totals. The measured time
  * includes the time for which the node's host delayed the task. Begin and end of the task are times
- * of the node's own clock. The estimated offset to the controller's clock may change while the task
- * runs. */
+ * of the node's own clock. The estimated offset to the controller's clock may change between them,
+ * so took_s limits the measured time. */
 void drift_task(struct planning *planning, struct member *m, const struct msg_task_event *e,
 		int64_t began_us)
 {

@@ -16,7 +16,7 @@ struct planning;
 
 /* Nodes that exchange their stages between two iterations (weights/phase_moves.c). */
 struct exchange {
-	uint32_t number; /* number of the newest exchange, which may be only prepared; 0: none */
+	uint32_t number; /* number of the exchange that was prepared last; 0: none */
 	/* First iteration after the newest exchange, even if the exchange was dropped. Before the
 	 * first exchange: the iteration in which the allocations were planned. */
 	uint64_t at;
@@ -27,8 +27,8 @@ struct phase_targets {
 	enum phase_moves_state state;
 	/* Planner that searches for the allocations; NULL if the state is PHASE_MOVES_OFF */
 	struct planner *planner;
-	/* 1 + the newest phase for which the planner found no plan with the stages after the
-	 * exchange; 0: none */
+	/* 1 + the phase whose exchange was dropped last because no plan exists for the new stages;
+	 * 0: none */
 	uint32_t without_plan;
 	/* The planner's answer, with the allocations. In a resumed run it has only the saved
 	 * stages. NULL: no allocations are known */
@@ -48,10 +48,11 @@ void phase_targets_apply(struct planning *planning, enum phase_moves_event event
 const struct plan *phase_targets_plan(const struct planning *planning);
 /* Returns the stage of the node in this phase; -1: unknown. */
 int phase_targets_stage(const struct planning *planning, uint32_t phase, uint32_t node);
-/* Returns true if the plan can be used after the prepared exchange, or now if none is prepared. */
+/* If an exchange is prepared, returns true if the plan can be used after this exchange. Otherwise
+ * returns true if the plan can be used now. */
 bool phase_targets_fit(const struct planning *planning, const struct planned *p);
-/* Drops the prepared exchange, and the plan that was made for it. Returns false if there was none.
- */
+/* Drops the prepared exchange, and the plan that was made for it. Returns false if no exchange was
+ * prepared. */
 bool phase_targets_drop(struct planning *planning);
 
 #endif

@@ -2,9 +2,9 @@
  *
  * A search takes up to seconds, and the controller's loop must not wait for it. The thread
  * therefore works on copies of the requests, and the loop may change the cluster meanwhile. If a
- * newer request replaces a waiting one, the planner drops the older request. If the older one is
- * being searched, the planner cancels the search. Answers wait in a list, and an eventfd wakes the
- * loop.
+ * newer request replaces an older request, the planner drops the older request. If the search for
+ * the older request has begun, the planner cancels this search. Answers wait in a list, and an
+ * eventfd wakes the loop.
  *
  * The thread of an idle planner (planner_start_idle) must not slow the training, and must still
  * end at once. A thread of the class SCHED_IDLE, or of the lowest priority, may wait many seconds

@@ -2,8 +2,9 @@
  *
  * Requests for the run are served first. All other requests are served in the order in which they
  * were made. planner_fd becomes readable when there are answers. A newer request replaces older
- * requests of its kind: the planner drops those that wait, and cancels the search if it works on
- * one of them. PLANNER_COMPARE is the exception: every comparison gets its answer.
+ * requests of its kind. The planner drops the older requests that wait. If the search for an older
+ * request has begun, the planner cancels this search. PLANNER_COMPARE is the exception: every
+ * comparison gets its answer.
  *
  * Baseline algorithms (all but PLAN_BEST) are planned as published: nodes run their tasks first
  * come, first served. */

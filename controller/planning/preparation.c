@@ -3,15 +3,16 @@
  * Opening sessions and connections takes up to seven round trips. If agents opened them in the
  * first iteration of a plan, that iteration would take several times as long as planned. As soon as
  * a plan is pending, the controller therefore sends each agent a list of nodes to which the agent
- * will send. First come the next nodes on the agent's paths, then the other replicas of its stage.
- * As far as MSG_CONNECT_MOST permits, other replicas of the next nodes' stages follow, which may
- * replace the next nodes.
+ * will send. First come the next nodes on the agent's paths, then the other replicas of the agent's
+ * stage. As far as MSG_CONNECT_MOST permits, the list also has nodes that may replace the next
+ * nodes: other replicas of the next nodes' stages.
  *
  * Agents answer when a message has reached all nodes of the first two kinds. The pending plan
  * waits for these answers, but at most PATIENCE_US. If a link does not open within this time, the
  * iteration handles it like any failed link.
  *
- * Nothing is prepared if links are emulated, because their times belong to a model. */
+ * Nothing is prepared if links are emulated, because the times of emulated links come from a
+ * model. */
 #include "controller/planning/preparation.h"
 
 #include <stdlib.h>

@@ -12,8 +12,8 @@ struct msg_connected;
 struct preparation {
 	uint64_t id;      /* number of the newest order to connect */
 	uint64_t request; /* number of the request whose plan caused the order `id`; 0: none */
-	/* Time of the first order to connect for the pending plan, or for a pending plan that it
-	 * replaced; 0: no plan is pending */
+	/* Time of the first order to connect for the pending plan; 0: none. If another plan
+	 * replaces the pending plan, this time stays. */
 	int64_t since_us;
 };
 

@@ -1,6 +1,6 @@
 /* replan.c - sends the run's requests to the planner. answers.c handles the answers.
  *
- * A change is that a node is lost, joins or is marked, or that the skip ratio changes. After a
+ * A change means that a node is lost, joins or is marked, or that the skip ratio changes. After a
  * change the controller requests a plan within a short budget, so that the plan is ready when the
  * next iteration starts. After this plan has arrived, the planner gets more time to improve it.
  * Requests exclude nodes that cannot be used. The remaining data nodes take over the microbatches

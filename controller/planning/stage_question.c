@@ -122,8 +122,8 @@ static void fill_machine(const struct members *members, const struct member *m,
 				: CAPACITY_SLOTS_MOST;
 }
 
-/* Fills in the fleet's links. A link's latency is what remains of its delay without the time in
- * which the bytes are sent. */
+/* Fills in the fleet's links. A link's latency is its delay minus the time in which the bytes are
+ * sent. */
 static void fill_links(const struct cluster *c, struct stage_question *q)
 {
 	double bytes = q->shape.activation_bytes * q->shape.batch;

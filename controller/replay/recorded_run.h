@@ -7,8 +7,8 @@
  * times of that clock must be shifted. Rows of one kind are in the order of their time, even if
  * their clocks disagree.
  *
- * A recorded run holds the rows that were in the store when it was read. While the run continues,
- * the server reads the recorded run again. */
+ * A recorded run holds the rows that the store had at the time of the reading. While the run
+ * continues, the server reads the store again. */
 #ifndef CONTROLLER_RECORDED_RUN_H
 #define CONTROLLER_RECORDED_RUN_H
 
@@ -35,7 +35,7 @@ struct happening {
 	int64_t at_us;
 	uint8_t kind; /* enum happening_kind */
 	/* Index into the array for this kind. HEAL and FAULT share the array of faults. CONTROLLER
-	 * is the first row of another controller; its index is that of the part which this
+	 * is the first row of another controller. Its index is the index of the part that this
 	 * controller continues. */
 	uint32_t index;
 };

@@ -3,7 +3,7 @@
  * Most rows have either a wall time or the monotonic time of their controller. A controller on
  * another machine has another monotonic clock. Rows of the kind "moment" have both times. Each such
  * row serves as an anchor: a row with only a wall time is placed relative to the newest anchor that
- * is not later. */
+ * is not later than the row. */
 #include "controller/replay/recorded_run_rows.h"
 
 #include <errno.h>
@@ -45,8 +45,9 @@ static void add_happening(struct recorded_run *r, int64_t at_us, enum happening_
 
 /* ---- time ---- */
 
-/* Converts a wall time to the timeline, relative to the newest anchor that is not later. Successive
- * rows of one kind have similar times, so the search starts from the previous row's anchor. */
+/* Converts a wall time to the timeline, relative to the newest anchor at or before this time.
+ * Successive rows of one kind have similar times, so the search starts from the previous row's
+ * anchor. */
 static int64_t timeline_of_wall(struct reading *g, int64_t wall_us)
 {
 	const struct anchor *a = g->anchors.list;

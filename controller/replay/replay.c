@@ -2,8 +2,8 @@
  *
  * A recorded run is a list of happenings in the order of time. The state at a time is the result of
  * applying all happenings up to that time. To move forward, the replay applies the happenings after
- * the cursor. To move back, it applies them again from the beginning. The tasks of an iteration are
- * read from the store when the cursor reaches the iteration. */
+ * the cursor. To move back, the replay starts again from the first happening. The tasks of an
+ * iteration are read from the store when the cursor reaches the iteration. */
 #include "controller/replay/replay.h"
 
 #include <errno.h>

@@ -33,8 +33,8 @@ struct replay_tasks {
 	/* Array of n task events; the cursor has passed the first `at` of them */
 	struct msg_task_event *events;
 	uint32_t n, at;
-	/* for each microbatch: the node that computed the loss, where the path also ends; -1: none
-	 * yet */
+	/* for each microbatch: the node that computed the loss, at which the backward tasks end;
+	 * -1: none yet */
 	int32_t *loss_node;
 	bool *done; /* for each microbatch */
 	uint32_t n_done;

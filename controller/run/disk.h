@@ -10,8 +10,8 @@ struct run;
 
 enum disk_state {
 	DISK_READY,
-	DISK_FULL,  /* since the time since_us, the run waits for room on the disk */
-	DISK_LOCKED /* since the time since_us, another program has the record locked */
+	DISK_FULL,  /* the run has waited for room on the disk since the time since_us */
+	DISK_LOCKED /* the run has waited for the locked record since the time since_us */
 };
 
 struct disk {
@@ -34,8 +34,8 @@ bool disk_is_locked(struct run *run);
 void disk_refused(struct run *run, int rc);
 /* Checks the disk once a second, and requests the retry of a commit that could not be written. */
 void disk_turn(struct run *run);
-/* Continues the run if disk_turn found that the record can be written again, and every commit has
- * been written. */
+/* Continues the run if two conditions hold: disk_turn found that the record can be written again,
+ * and no commit is still unwritten. */
 void disk_continue(struct run *run);
 
 #endif

@@ -139,7 +139,8 @@ static void add_skips(json_t *o, const struct run *run)
 		json_object_set_new(o, "grad_norm", json_string("visits"));
 }
 
-/* Returns the options with which `skippipe demo` starts a run as this run was when it began. */
+/* Returns options for `skippipe demo`. With these options a new run starts as this run started, and
+ * has one iteration more than this run has committed. */
 static json_t *run_json(const struct run *run)
 {
 	const struct options *o = &run->options;

@@ -1,8 +1,8 @@
 /* number_set.c - a set of numbers, as a hash table with open addressing.
  *
- * Such a set has the reports that the controller has counted in an iteration. A report that
- * arrives twice therefore counts once. At each iteration the controller clears the set, which
- * keeps its memory. */
+ * Such a set has the reports that the controller has counted in an iteration. A report that arrives
+ * twice therefore counts once. The controller clears the set at each iteration. Clearing keeps the
+ * table for the next iteration, unless the table has grown beyond KEPT_ROOM slots. */
 #include "controller/run/number_set.h"
 
 #include <assert.h>

@@ -55,9 +55,10 @@ void rates_finish_text(const struct run *run, const struct finish_order *f, char
  * writes how the final loss compares with the prediction. */
 void rates_turn(struct run *run);
 
-/* Save and load, as JSON, the end of the schedule and the order. A restarted controller needs
- * both. rates_save returns NULL if memory runs out. If the record has no such entry, rates_load
- * accepts NULL, and the recorded hyperparameters apply. -EINVAL: the entry is damaged. */
+/* Save and load two things as JSON: the end of the learning rate's schedule, and the operator's
+ * order to end the run. A restarted controller needs both. rates_save returns NULL if memory runs
+ * out. from: NULL if the record has no such entry; the recorded hyperparameters then apply.
+ * -EINVAL: the entry is damaged. */
 struct json_t *rates_save(const struct run *run);
 int rates_load(struct run *run, const struct json_t *from);
 

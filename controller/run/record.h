@@ -59,8 +59,8 @@ void record_phase(struct run *run);
  * or of a link's delay. */
 void record_compute(struct run *run, uint16_t node);
 void record_link(struct run *run, uint16_t from, uint16_t to);
-/* Records that the disk has become full or the record locked, or that this condition has
- * ended. */
+/* Records that the disk has become full, that the record has become locked, or that the run need
+ * not wait any more. */
 void record_disk(struct run *run);
 /* Records a complete checkpoint (failure NULL) or a failed one. */
 void record_checkpoint(struct run *run, uint64_t iteration,

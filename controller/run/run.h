@@ -13,8 +13,9 @@
  * A part may use the parts before it, and never a part after it. A function receives the highest
  * part that it uses and reaches the lower ones through it (it->members->run). To affect a higher
  * part, a module returns a value to its caller, or queues a request in run->requests, which the
- * loop carries out. The subfolders of controller/ have the same order, with some more between
- * (floors_controller in the Makefile). `make layers` checks this order.
+ * loop carries out. The subfolders of controller/ have the same order. The whole order, with the
+ * subfolders that are not named here, is floors_controller in the Makefile. `make layers` checks
+ * this order.
  *
  * Times are microseconds of this process's monotonic clock; agents' times are converted on arrival.
  * "Plan seconds" are real seconds / unit_s. */
@@ -104,7 +105,7 @@ struct wanted {
 	/* Text of the skip schedule, owned; NULL: only commands change the skip ratio */
 	char *schedule_text;
 	struct skip_schedule schedule;
-	uint32_t phase; /* the newest phase of the schedule that was applied */
+	uint32_t phase; /* index of the schedule's present phase */
 	bool pause;
 	bool step; /* the run computes one iteration and then pauses */
 	/* true: no microbatch has visited the stages that may be skipped, and these stages will

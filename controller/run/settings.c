@@ -98,8 +98,7 @@ char *settings_print(const struct options *p, enum settings_record in, json_t *r
 }
 
 /* Returns true if the recorded value is possible. For the setting "controller" only the type is
- * checked. The controller itself chose the time scale in this setting, which may be any
- * number. */
+ * checked, because the controller may have chosen any number as the time scale. */
 static bool setting_fits(const struct setting *s, const json_t *v, enum settings_record in)
 {
 	/* Earlier versions recorded no least number of agents. settings_take reads the missing

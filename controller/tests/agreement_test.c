@@ -129,8 +129,8 @@ FIXTURE_TEST(a_node_that_differs_twice_is_excluded)
 	assert_int_equal(c->members.list[3].state, MEMBER_FAILED);
 }
 
-/* The controller cannot tell which of the two hashes is right. The controller removes one of the
- * two nodes, because the remaining replica cannot differ from another. */
+/* The controller cannot tell which of the two hashes is right, so it removes one of the two nodes.
+ * The stage then has a single replica, which differs from no other. */
 FIXTURE_TEST(one_of_two_differing_replicas_is_removed)
 {
 	struct controller *c = committed(state);
@@ -208,8 +208,8 @@ FIXTURE_TEST(a_copy_reported_to_a_new_controller_is_compared)
 	assert_int_equal(keeper->copy.state, COPY_FETCHING);
 }
 
-/* The stage has no replica left, so the copy of node 1 is compared with the only complete copy,
- * that of node 0. */
+/* The stage has no replica left. Node 0 has the only complete copy of the stage, so the copy that
+ * node 1 fetches is compared with it. */
 FIXTURE_TEST(the_last_copy_of_a_stage_is_compared)
 {
 	struct controller *c = committed(state);
@@ -597,7 +597,7 @@ FIXTURE_TEST(a_checkpoint_that_nobody_can_write_fails)
 	const struct checkpoint_failure *f = &c->backups.saving.failure;
 	struct msg_saved r = { .iteration = COMMITTED, .stage = 1 };
 
-	/* A long path, the cause, and half of a character */
+	/* The text has a long path, the cause, and half of a character */
 	snprintf(r.text, sizeof(r.text), "%0120d: disk full\xc3", 0);
 	c->backups.saving.iteration = COMMITTED;
 	for (int node = DATA; node < DATA + 2; node++) {

@@ -30,8 +30,8 @@ TEST(corrected_times_are_not_emulated)
 	world_free(w);
 }
 
-/* Sets sums_s to the emulated transfer times of a stage's gradient, from player 4 to each player,
- * as player 4 receives them. */
+/* Sets sums_s to the emulated times in which player 4 sends a stage's gradient to each player.
+ * These are the times that player 4 has received from the controller. */
 static void receive_sums(const char *sum_wire, float *sums_s)
 {
 	const char *options[] = { "--eval-every", "0", "--emulate", "regions", "--time-scale", "1",
@@ -58,8 +58,8 @@ TEST(agents_receive_the_times_of_gradients_in_fp32)
 	}
 }
 
-/* A node counted as dead when another node joined. When the first node is heard again, it receives
- * the key of the node that joined. */
+/* One node is believed dead while another node joins. When the first node is heard again, it
+ * receives the key of the node that joined. */
 TEST(a_returning_node_receives_the_keys_of_joiners)
 {
 	const char *options[] = { "--eval-every", "0", NULL };

@@ -121,9 +121,9 @@ FIXTURE_TEST(the_learning_rate_continues_that_of_the_first_weights)
 	assert_float_equal(c->run.last_commit.lr, 0.008f, 1e-9);
 }
 
-/* Node 1, which plans need, and node 4, a spare, join with the same commit. Because of node 1 the
- * controller requests a plan. Because of node 4 alone it would only ask for a better plan, and this
- * weaker request must not replace the first. */
+/* Node 1 and the spare node 4 join with the same commit. Plans need node 1, so the controller
+ * requests a plan. For node 4 alone, the controller would only request a better plan. This weaker
+ * request must not replace the first request. */
 FIXTURE_TEST(a_late_spare_does_not_replace_the_request_for_a_needed_node)
 {
 	struct controller *c = *state;

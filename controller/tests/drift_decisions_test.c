@@ -206,8 +206,8 @@ static const struct {
 	{ "one link, twice", 0.2, 2.5, 1, 0, 2, 0, true, true, false, AFTER },
 	{ "three of four", 0.2, 2.5, 4, 1, 1, 0, false, true, true, WITHIN },
 	{ "two of four", 0.2, 2.5, 4, 2, 1, 0, false, false, false, NEVER },
-	/* LATE is on a shared machine. Of a transfer's time, 0.1 s and the share `wait` of the
-	 * planned time are therefore not blamed on the link. */
+	/* LATE is on a shared machine. A part of a transfer's time is therefore not blamed on the
+	 * link: 0.1 s, and the share `wait` of the planned time. */
 	{ "waits", 0.05, 3, 4, 0, 4, 0.6, true, false, false, NEVER },
 	{ "waits, and slow", 0.05, 9, 4, 0, 4, 0.6, false, true, true, WITHIN },
 };
@@ -297,8 +297,8 @@ TEST(an_iteration_requests_three_plans)
 	under_way_end(&fixture);
 }
 
-/* After a request because of small corrections, the next such request follows after 15 s at the
- * earliest. */
+/* If small corrections have caused a request for a plan, further small corrections cause no request
+ * for 15 s. */
 TEST(small_corrections_request_a_plan_now_and_then)
 {
 	struct controller *c = controller_at(OWN, 0, REAL, true);

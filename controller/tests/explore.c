@@ -1,7 +1,7 @@
 /* explore.c - for tests: explores all states of a model of the protocol, breadth first.
  *
  * One table has a hash of each state's name. After the search, a second pass checks that the
- * iteration can end from every state from which it should be able to end. */
+ * iteration can end from every state, except states in which a stage has no node left. */
 #include "base/tests/test.h"
 #include "controller/tests/explore.h"
 
@@ -20,7 +20,8 @@ struct search {
 	uint64_t *hashes;
 	uint32_t *before; /* for each state, the state from which it was first reached */
 	uint32_t n, room;
-	/* Names of the states at this depth and at the next depth, each of nodes + 1 numbers */
+	/* Names of the states at this depth and at the next depth. A name consists of nodes + 1
+	 * numbers */
 	uint64_t *now, *next;
 	uint32_t n_now, n_next, room_next, first; /* first: the number of the state now[0] */
 	/* results of steps that need no fault, ordered by the state before the step */
@@ -198,9 +199,9 @@ static void look_at_all(struct search *x)
 	}
 }
 
-/* Checks that the iteration ends from every state from which it can end, if no further fault
- * occurs. Most steps lead to states with higher numbers, so a few passes from the last state to the
- * first suffice. */
+/* Checks that the iteration can end from every state without a further fault. A state in which a
+ * stage has no node left counts as an end. Most steps lead to states with higher numbers, so a few
+ * passes from the last state to the first suffice. */
 static void look_for_ends(struct search *x)
 {
 	bool more = true;

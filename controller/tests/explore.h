@@ -13,10 +13,10 @@ struct explored {
 	const char *wrong;
 };
 
-/* Explores states breadth first until no new state is found. A state is identified by a hash of
- * 64 bits. With ten million states, two of them have the same hash in one of three hundred
- * thousand explorations. trace: stream to which the steps that lead to a violation are printed;
- * NULL: they are not printed. */
+/* Explores states breadth first until no new state is found. A state is identified by a hash of 64
+ * bits. With ten million states, one exploration in 300,000 has two states with the same hash.
+ * trace: stream to which the steps that lead to a violation are printed; NULL: they are not
+ * printed. */
 struct explored explore(const struct protocol *p, FILE *trace);
 
 #endif

@@ -481,8 +481,8 @@ TEST(one_silent_agent_is_dropped_alone)
 }
 
 /* A node's connections end, and the controller drops the node without waiting for the usual
- * silence. The end of a connection is reported after its data. If packets are lost, this report is
- * as late as the data, so the node is then dropped only within the usual limit. */
+ * silence. The end of a connection is reported after its data, so lost packets delay this report,
+ * too. If packets are lost, the node must be dropped within the usual limit. */
 TEST(a_hang_up_is_detected_at_once)
 {
 	for (uint64_t seed = 0; seed < 120; seed++) {

@@ -19,7 +19,8 @@ enum { TRIO = 3, PARAMETERS = 1 << 16 };
 
 static const struct tensor_formats six = { FORMAT_Q6, FORMAT_Q8 };
 
-/* Returns a cluster whose links take 10 s, of which the bytes take 8 s, and whose sums take 4 s. */
+/* Returns a cluster in which a transfer on a link takes 10 s. Its bytes take 8 s of this time. An
+ * exchange of a sum between two nodes takes 4 s. */
 static struct cluster *described(void)
 {
 	struct cluster *c = cluster_alloc(TRIO, 2, true);
@@ -159,9 +160,10 @@ static void commands(struct controller *c, enum command_verb verb, int64_t value
 	assert_int_equal(c->run.wanted.formats.sum_wire, sum_wire);
 }
 
-/* The operator may undo changes of formats in any order, but each change once. Undoing a change
- * of the activations' format does not change the format of sums, and the reverse. Undoing a
- * change requests a plan. */
+/* The operator can undo changes of formats in any order, but can undo each change only once.
+ * Undoing a change of the activations' format leaves the format of sums as it is. Undoing a change
+ * of the sums' format leaves the format of activations as it is. Undoing a change requests a
+ * plan. */
 TEST_WITH(a_change_of_format_is_undone, under_way_begin, under_way_end)
 {
 	struct controller *c = *state;

@@ -67,8 +67,8 @@ TEST(a_delay_of_a_quarter_is_allowed_to_all)
 	assert_int_equal(timeout_allowed(100000, 500000, LIMIT, 0), 1000000);
 }
 
-/* After a connection has ended, the allowed silence is shorter. Late heartbeats make it longer, but
- * never longer than without an ended connection. */
+/* After a connection has ended, the allowed silence is shorter. Late heartbeats make it longer, up
+ * to the largest silence that is allowed while all connections last. */
 TEST(a_hang_up_lowers_the_limit)
 {
 	assert_int_equal(timeout_hung_up(90000, 0, LIMIT, 0), 2 * TIMEOUT_BEAT_US);
@@ -89,7 +89,7 @@ TEST(lost_heartbeats_do_not_change_the_round_trip)
 	for (int i = 0; i < 100; i++)
 		timeout_round(&r, i % 3 ? FAR + i : 900000);
 	assert_in_range(timeout_round_trip(&r), FAR, FAR + 100);
-	for (int i = 0; i < TIMEOUT_ROUNDS; i++) /* the median accepts a longer round trip soon */
+	for (int i = 0; i < TIMEOUT_ROUNDS; i++) /* the median follows a lasting change */
 		timeout_round(&r, 2 * FAR);
 	assert_int_equal(timeout_round_trip(&r), 2 * FAR);
 	for (int i = 0; i < TIMEOUT_ROUNDS; i++)

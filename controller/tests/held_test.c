@@ -369,7 +369,7 @@ FIXTURE_TEST(no_node_holds_a_commit_that_was_undone)
 	dies(c, 2);
 	assert_true(loses_last_replica(c));
 	/* In each round, the nodes that were ordered to read a file report that they have read it.
-	 * The last node that holds a stage is ordered to read only after the first round */
+	 * A node that alone holds a stage gets its order after the first round */
 	for (int round = 0; round < 2; round++) {
 		for (int i = 0; i < NODES; i++) {
 			struct member *m = &c->members.list[i];

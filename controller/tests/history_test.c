@@ -3,8 +3,8 @@
  * the memory in use must not grow with old history. A restarted controller must not have to read
  * all of the history.
  *
- * HISTORY_ITERATIONS=N runs N iterations and prints measurements (`make history`). With 0 or
- * without the variable, the test runs a few. */
+ * HISTORY_ITERATIONS=N runs N iterations and prints measurements (`make history`). If the variable
+ * is 0 or missing, the test runs A_FEW iterations. */
 
 #include <malloc.h>
 #include <stdio.h>

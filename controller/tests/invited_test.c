@@ -1,5 +1,5 @@
 /* invited_test.c - peers with valid and invalid invitations connect to a whole controller. With an
- * invitation, a peer may have a key admitted and do nothing else. */
+ * invitation, a peer is allowed to request the admission of a key. It is allowed nothing else. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

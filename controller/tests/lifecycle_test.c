@@ -8,9 +8,9 @@
 #include "controller/tests/under_way.h"
 #include "controller/trust/exclude.h"
 
-/* For each event and each state before the event: the state after the event. A letter stands for
- * the state that has it in `letters`; '=': no change; '.': a pair that must not occur. The table
- * was written independently of the table in lifecycle.c. */
+/* A row for each event. Its columns are the states before the event, and its letters the states
+ * after the event. The letter of a state is at the state's index in `letters`; '=': no change; '.':
+ * a pair that must not occur. The table was written independently of the table in lifecycle.c. */
 static const struct {
 	enum member_event event;
 	const char *next;

@@ -309,8 +309,8 @@ TEST(a_link_returns_once_no_node_complains)
 	bare_free(c);
 }
 
-/* Node 1 reports that the link works again, and then falls silent. Since then it may have found
- * that the link is cut, so the link counts as cut until node 1 is heard. */
+/* Node 1 reports that the link works again, and then falls silent. While node 1 is silent, it may
+ * find that the link is cut again. The link therefore counts as cut until node 1 is heard. */
 TEST(a_link_does_not_return_while_an_end_is_silent)
 {
 	struct controller *c = made();
@@ -370,8 +370,8 @@ TEST(a_silent_node_is_not_cut_off)
 	bare_free(c);
 }
 
-/* A link counts as cut only if nothing moved on it for long enough. Long enough is more than
- * three times the expected time, and more than heartbeats may be late. */
+/* A link counts as cut if nothing has moved on it for three times the expected time. If heartbeats
+ * of one end may be late for longer than this, the controller waits as long as they may be late. */
 TEST(a_recently_used_link_is_not_cut)
 {
 	struct msg_stuck s = { .to = 3, .ms = 449, .expected_ms = 100 };
@@ -400,7 +400,7 @@ TEST(waiting_for_an_absent_node_is_no_cut)
 {
 	struct controller *c = made();
 
-	for (int from = 1; from <= 3; from += 2) { /* for either end of the link */
+	for (int from = 1; from <= 3; from += 2) { /* node `from` was absent until START */
 		c->members.list[1].since_us = c->members.list[3].since_us = 0;
 		c->members.list[from].since_us = START;
 		report_stuck_link(c, 1, 3, 60000);
@@ -574,7 +574,7 @@ TEST(a_node_with_slow_links_does_not_return_to_its_stage)
 	assert_int_equal(c->backups.rebalance.next_us, 0);
 	c->members.list[2].links.ratio = 1;
 	rebalance_turn(&c->backups);
-	/* The controller tried the exchange, but its order reached no node */
+	/* The controller tried the exchange, but no node received the order */
 	assert_true(c->backups.rebalance.next_us > 0);
 	for (int k = 0; k < 2; k++) {
 		c->backups.rebalance.pair[k] = &c->members.list[2 * k];
@@ -604,8 +604,9 @@ static void answer(struct controller *c)
 	}
 }
 
-/* The plan in force uses node 5, which has left its stage but has not died. No death makes the
- * controller request another plan, so it notices the useless plan itself after a few seconds. */
+/* Node 5 has left its stage but has not died, so the plan in force is useless. No death causes a
+ * request for another plan. After a few seconds, the controller itself notices that the plan is
+ * useless. */
 TEST(a_useless_plan_is_replaced)
 {
 	struct controller *c = made();

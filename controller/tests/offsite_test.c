@@ -1,5 +1,5 @@
-/* offsite_test.c - no wait for a store lasts forever. The end of the run waits neither for a
- * checkpoint whose files the record cannot name, nor for a store that fails. */
+/* offsite_test.c - the controller never waits forever for a store of checkpoints. At the end of the
+ * run it abandons a checkpoint whose files the record cannot name, and a store that fails. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 enum { NEWEST = 5 };
 
-/* Completes a checkpoint. This machine has the file of its first stage. */
+/* Completes a checkpoint. This machine has only the file of stage 0. */
 static int begin(void **state)
 {
 	struct controller *c = *state = under_way_of(NODES, EACH, 2);

@@ -5,9 +5,9 @@
 #include "base/tests/test.h"
 #include "controller/planning/phase_moves_state.h"
 
-/* For each event and each state before the event: the state after the event. A letter stands for
- * the state that has it in `letters`; '.': a pair that must not occur. The table was written
- * independently of the table in phase_moves_state.c. */
+/* A row for each event. Its columns are the states before the event, and its letters the states
+ * after the event. The letter of a state is at the state's index in `letters`; '.': a pair that
+ * must not occur. The table was written independently of the table in phase_moves_state.c. */
 static const char letters[] = "-URFIP";
 static const char *const expected[PHASE_MOVES_EVENTS] = {
 	/* columns: the states before the event, -URFIP */

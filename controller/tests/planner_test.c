@@ -323,8 +323,8 @@ static struct cluster *make_narrow(void)
 	return c;
 }
 
-/* A baseline finds no plan of its own. If the request allows a substitute, the answer has its plan
- * and names its algorithm. */
+/* A baseline finds no plan of its own. If the request allows a substitute algorithm, the answer has
+ * the substitute's plan and name. */
 TEST(the_answer_names_the_substitute_algorithm)
 {
 	struct cluster *c = make_narrow();

@@ -107,8 +107,8 @@ struct player {
 	/* Routes of this iteration, with reroutes. */
 	struct route routes[BATCHES];
 	bool counted[BATCHES];
-	/* The order to sum that came with the start. The player carries it out once all its
-	 * microbatches are counted. Without nodes: no order */
+	/* The order to sum that came with the start; without nodes, there was no order. The player
+	 * carries the order out when all its microbatches are counted */
 	struct player_order ordered;
 	struct msg_task_event events[4 * BATCHES];
 	uint32_t n_events;
@@ -124,8 +124,8 @@ struct world {
 	bool slow_copies;     /* fetches of standby copies never end */
 	bool never_connected; /* players do not report that they are connected */
 	uint64_t forged;      /* number added to the hash of fetched weights, to make it wrong */
-	/* number of iterations, trained or skipped, whose data precedes the data of the newest
-	 * started iteration */
+	/* Number of iterations whose data comes before the data of the newest started iteration.
+	 * Trained and skipped iterations count */
 	uint64_t data;
 	uint64_t waits; /* the iteration in which all players wait; 0: none */
 	uint32_t restarts;
@@ -135,8 +135,8 @@ struct world {
 	float lost_s[PLAYERS];
 	uint64_t planned; /* epoch of the plan in force */
 	float planned_s;  /* predicted duration of an iteration in the plan in force */
-	/* As consoles see them: emulated: the run is emulated; steps: the set of the steps so far
-	 * before the first iteration; step: the newest of these steps */
+	/* The three fields as consoles see them. `emulated`: 1 if the run is emulated. `steps`: set
+	 * of the steps of the startup so far. `step`: the newest of these steps */
 	uint8_t emulated, steps, step;
 	uint32_t steps_back; /* number of times that a step was followed by an earlier step */
 	/* Nodes to which node 0 has no link, one bit for each (1 << node) */

@@ -9,8 +9,8 @@
 
 static const char *const measured[] = { "--eval-every", "0", "--wire", "fp32", NULL };
 
-/* Before each plan takes effect, also after a change of plans, each agent is ordered to connect
- * to the nodes to which it sends in this plan. */
+/* Before a plan takes effect, each agent is ordered to connect to the nodes to which it sends in
+ * this plan. This also holds for a plan that replaces another plan. */
 TEST(agents_connect_before_a_plan)
 {
 	struct world *w = world_new(measured);

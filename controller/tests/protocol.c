@@ -85,10 +85,10 @@ static void overdue(struct p_run *r, struct p_node *x)
 	p_commit_when_reduced(r);
 }
 
-/* Compares the hashes of a stage. If all nodes of the stage have the same hash, even the hash of
- * a wrong sum, the hash stands. If there are two hashes, the nodes with one of the two are
- * dropped. In the controller, the majority or chance decides which nodes are dropped, so the
- * model tries both. A node whose copy differs fetches the copy again. */
+/* Compares the hashes of a stage. If all nodes of the stage have the same hash, no node is dropped,
+ * even if the sum is wrong. If there are two hashes, the nodes with one of the two are dropped. In
+ * the controller, the majority or chance decides which nodes are dropped, so the model tries both.
+ * A node whose copy differs fetches the copy again. */
 static void agree(struct p_run *r, int stage)
 {
 	bool is[2] = { false, false }, out;
@@ -524,8 +524,8 @@ static bool is_void(const struct protocol *p, const struct p_state *s)
 	}
 }
 
-/* Clears the work of an iteration that can only restart. Many states become equal by this, so that
- * fewer have to be explored. */
+/* Clears the work of an iteration that can only restart. This makes many states equal, so fewer
+ * states have to be explored. */
 static void clear_void_work(const struct protocol *p, struct p_state *s)
 {
 	if (!is_void(p, s))

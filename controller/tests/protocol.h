@@ -9,12 +9,13 @@
  * under the same names.
  *
  * The model omits everything that does not affect which node counted which gradient. It has no
- * forward passes and no loss: the input of a gradient is present or not. It has no slots,
- * reroutes around a cut link, evaluations, checkpoints or faulty nodes. Messages between agents
- * arrive, or are lost with their sender. The controller's messages reach all agents at once,
- * unless it dies meanwhile. Agents' reports take time, except where no node can notice the
- * difference: a data node's count and a sum are visible once reported. No event occurs while no
- * controller runs: it occurs before the controller's death or after its restart.
+ * forward passes and no loss: the input of a gradient is present or not. It has no slots, reroutes
+ * around a cut link, evaluations, checkpoints or faulty nodes. Messages between agents arrive, or
+ * are lost with their sender. The controller's messages reach all agents at once, unless the
+ * controller dies while it sends them. Agents' reports take time. Only the report of a data node's
+ * count and the report of a sum arrive at once, because no node can notice the difference. While no
+ * controller runs, no event occurs: all events occur before the controller's death or after the
+ * restart.
  *
  * Tensors are sent in a format. Agents recognize a tensor by its iteration. If a tensor of that
  * iteration has another format, they mistake it for wrong numbers. The owner of a slice encodes
@@ -347,7 +348,7 @@ enum p_event {
 
 struct p_step {
 	enum p_event event;
-	int node, arg; /* node: -1: none. arg: the step's microbatch or stage; -1: none */
+	int node, arg; /* -1: none. arg: the step's microbatch or stage */
 	bool free;     /* the step needs no fault and no event from outside */
 };
 

@@ -34,8 +34,8 @@ static bool may_be_listed(const struct p_run *r, const struct p_node *x)
 	       (!x->fetching || !(r->p->rules & P_LIST_WHOLE_COPIES));
 }
 
-/* Lists the replicas of the stage that stay or, if `listed`, the replicas that move. Returns their
- * number. */
+/* Lists the replicas of the stage that move or, if `listed` is false, those that stay. Returns the
+ * number of these replicas. */
 static int replicas_of(struct p_run *r, int stage, bool listed, struct p_node **of)
 {
 	int n = 0;

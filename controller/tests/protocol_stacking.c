@@ -113,8 +113,8 @@ bool p_can_take_layers(const struct p_run *r, const struct p_node *x)
 		(x->copy_due || x->copy_applied));
 }
 
-/* Returns true if the node, which has the commit, need not wait until its copy has made the
- * step. */
+/* The node has the commit. Returns true if it need not wait until its copy has made the commit's
+ * step, too. */
 bool p_may_take_layers(const struct p_run *r, const struct p_node *x)
 {
 	if (r->s.stack != P_STACKED || (r->p->always >> x->stage & 1))

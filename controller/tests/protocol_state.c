@@ -135,7 +135,7 @@ void p_begin_iteration(const struct protocol *p, struct p_node *x)
 	x->counted = counted;
 }
 
-/* Replaces the node's process by a new one, which holds only its weights. */
+/* Makes the node a new process that holds the node's weights and has not begun the iteration. */
 void p_begin_process(struct p_node *x)
 {
 	x->alive = 1;

@@ -38,8 +38,8 @@ int64_t recorded_start_ms(uint64_t iteration);
 void recorded_make(char *folder, const struct recorded_options *o, struct store **writer);
 /* Writes iteration k and all rows after it, until the start of the next iteration. */
 void recorded_iteration(struct store *s, uint64_t k, const struct recorded_options *o);
-/* Replaces the store's writer by another controller, as before it3. With o->recut this controller
- * changes the stages. */
+/* Replaces the store's writer by another controller. recorded_make does this before it3. If
+ * o->recut is true, the new controller changes the stages. */
 void recorded_restart(struct store **s, const char *folder, const struct recorded_options *o);
 /* Times of a node's device, as JSON. */
 #define RECORDED_TIMES \

@@ -244,7 +244,7 @@ static void order(struct controller *c, const char *layers)
 }
 
 /* A change of stages begins a new part of the run. The record must keep the cluster and the stages
- * of the former part, because a replay shows the former part with them. */
+ * of the former part, because a replay of the former part needs them. */
 TEST_WITH(the_record_keeps_the_former_stages, under_way_begin, under_way_end)
 {
 	struct controller *c = *state;

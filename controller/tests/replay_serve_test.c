@@ -350,8 +350,8 @@ TEST(the_lease_is_granted_to_all)
 	stop(&s, c, 2);
 }
 
-/* Two people look at two different times. One of them may only watch, and can still move the
- * cursor. */
+/* Two people look at two different times. One of them has only a watcher's key, but can still move
+ * a cursor. */
 TEST(each_console_has_a_cursor)
 {
 	struct server s;

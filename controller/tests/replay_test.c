@@ -88,8 +88,8 @@ TEST(the_status_describes_the_moment)
 	replayed_end(&g);
 }
 
-/* The status shows the newest complete checkpoint, and a failed one after it. When checkpoints
- * become void, the failure stays. */
+/* The status shows the newest complete checkpoint, and the newest failed checkpoint after it. When
+ * the complete checkpoints become void, the failed checkpoint stays. */
 TEST(checkpoints_are_replayed)
 {
 	static const struct {

@@ -27,8 +27,8 @@ FIXTURE_TEST(a_slow_node_changes_the_next_plan_only)
 	assert_true(c->run.cluster->nodes[3].forward_s > 0.5);
 }
 
-/* Moves a microbatch from n03 to another node, because of a cut link. has_moved false: the
- * controller then forgets that the microbatch was moved. */
+/* Moves a microbatch from n03 to another node, because of a cut link. If has_moved is false, the
+ * microbatch is then marked as if it had not moved. */
 static uint32_t take_from_three(struct controller *c, bool has_moved)
 {
 	uint32_t i = 0;

@@ -46,8 +46,8 @@ static void open_post(struct controller *c)
 	assert_int_equal(post_open(&c->run.post, &o, NULL), 0);
 }
 
-/* Records the last commit. n00, which is alone in its stage, n01 and n03 took part in the sums. n02
- * was dead. */
+/* Records the last commit. n00 is alone in its stage. n01 and n03 summed the gradients of the other
+ * stage, while n02 was dead. */
 static void last_commit(struct store *s)
 {
 	static const uint16_t first[] = { 0 }, second[] = { 1, 3 };

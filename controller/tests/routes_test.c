@@ -268,8 +268,7 @@ TEST(the_audit_finds_what_is_wrong)
 		assert_int_equal(routes_audit(&r, sum_of, &err), visited[node] ? -EPROTO : 0);
 		sum_of[node] = stage_of[node];
 	}
-	/* a count too many, or at a node that the microbatch never visited, so the audit must
-	 * fail */
+	/* node 4 has counted microbatch 0 twice or never visited it, so the audit must fail */
 	routes_count(&r, 4, 0, TASK_BACKWARD);
 	assert_int_equal(routes_audit(&r, sum_of, &err), -EPROTO);
 	assert_non_null(strstr(err.text, "microbatch 0"));

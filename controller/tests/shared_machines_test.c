@@ -25,8 +25,8 @@ static struct controller *on_one_machine(void **state)
 	return c;
 }
 
-/* Lets some seconds pass. In this time each agent of the machine runs, and waits for a processor,
- * for these shares of the time. */
+/* Lets some seconds pass. For the share `runs` of this time, each agent of the machine runs. For
+ * the share `waits`, it waits for a processor. */
 static void pass(struct controller *c, double runs, double waits, int seconds)
 {
 	for (int i = 0; i < 10 * seconds; i++) {

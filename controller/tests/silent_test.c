@@ -258,8 +258,8 @@ UNSAVED(a_node_that_cannot_make_a_stage_is_asked_again)
 	run_continues(w);
 }
 
-/* Excludes one node of stage S1, whose tensors another node rejects, and makes the other nodes of
- * S1 sleep in the same iteration. Returns the excluded node. */
+/* Excludes one node of stage S1, because another node reports that it rejects this node's tensors.
+ * Makes the other nodes of S1 sleep in the same iteration. Returns the excluded node. */
 static int leave_one(struct world *w)
 {
 	struct msg report = { .type = MSG_TROUBLE };

@@ -23,8 +23,8 @@ static void measure(struct controller *c)
 		c->members.list[i].hello.memory_bytes = 0;
 }
 
-/* Sets the node's free memory so that n microbatches fit, in addition to the stage and the share
- * for other uses. */
+/* Sets the node's free memory so that the stage, n microbatches and the share for other uses
+ * fit. */
 static void have_room(struct controller *c, double n)
 {
 	double bytes = capacity_stage_bytes(500000) +

@@ -1,5 +1,5 @@
-/* Tests how members are described for the choice of stages, and the choice itself: there are six
- * emulated nodes, of which the last two take three times as long. */
+/* Tests how members are described for the choice of stages, and the choice itself. There are six
+ * emulated nodes. The last two take three times as long as the others. */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -91,8 +91,8 @@ FIXTURE_TEST(speeds_and_links_are_those_of_the_cluster)
 	assert_int_equal(f->entries[0].most_slots, 3);
 	assert_true(fabs(f->entries[0].flop_per_s / f->entries[SLOW].flop_per_s / slower - 1) <
 		    1e-9);
-	/* A stage with a third of the layers takes the time for a forward pass that the cluster
-	 * gives. */
+	/* A stage with a third of the layers must need forward_s, the cluster's time for a forward
+	 * pass. */
 	assert_true(fabs(q->shape.batch * 4 * q->shape.layer_flop / f->entries[0].flop_per_s /
 				 forward_s - 1) < 1e-9);
 	assert_true(fabs(f->latency_s[1] + bytes / f->bandwidth[1] - delay_s) < 1e-9);

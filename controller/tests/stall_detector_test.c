@@ -420,7 +420,7 @@ TEST(a_late_copy_has_three_times_the_time_of_the_sums)
 {
 	struct controller *c = waiting_for_a_copy();
 
-	/* 5 s: 2 s, and three times the sums' time of 1 s */
+	/* the limit is 5 s: 2 s, and three times 1 s for the sums */
 	assert_int_equal(looks_for(c, SECOND / 10), 50);
 	c = waiting_for_a_copy();
 	c->run.plan->plan->predicted.sync_s = 2;

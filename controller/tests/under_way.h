@@ -36,7 +36,7 @@ void under_way_plans_exchange(struct controller *c);
 
 /* ---- for iteration 1, with three data nodes and three nodes of the second stage ---- */
 
-/* Makes the node report that it has run a pass of the microbatch in this number of plan seconds. */
+/* Makes the node report that it has run a pass of the microbatch, which took took_s seconds. */
 void under_way_does(struct controller *c, uint16_t node, uint32_t microbatch, enum task_kind kind,
 		    uint32_t attempt, double took_s);
 /* Returns the node of the second stage on the microbatch's route. */

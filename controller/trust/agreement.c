@@ -2,14 +2,14 @@
  * for data nodes the corpus.
  *
  * After a commit, every replica reports the hash of its weights. All replicas of a stage started
- * from the same weights and added the same sum. If a replica has another hash, a bit of its
- * weights has flipped. The weights of the majority count as correct. A replica that differs is
- * dropped like a dead node, and rejoins once it has fetched the correct weights. If it differs a
- * second time, it is excluded.
+ * from the same weights and added the same sum. If a replica has another hash, a bit of its weights
+ * has flipped. The weights of the majority count as correct. A replica that differs is dropped like
+ * a dead node, and rejoins once it has fetched the correct weights. A replica that differs a second
+ * time is excluded.
  *
- * Everything that a dropped replica computed in the iteration under way used wrong weights, and
- * other nodes may have used its results. The iteration therefore restarts. A replica reports its
- * hash before its next sum, so no sum with wrong weights is ever committed.
+ * A dropped replica has computed its part of the iteration under way with wrong weights, and other
+ * nodes may have used its results. The iteration therefore restarts. A replica reports its hash
+ * before its next sum, so no sum with wrong weights is ever committed.
  *
  * If only two replicas report, and they differ, one of them is dropped. The stage is then
  * consistent again, and `skippipe verify` shows whether the remaining replica has wrong weights.
@@ -440,7 +440,8 @@ void agreement_sums(struct members *members, int stage)
 	uint32_t n = collect_sums(members, stage, reports);
 	const struct reported_sum *right = majority_sum(reports, n);
 
-	/* Even if the only different sum came from a node that has left, the sums restart. */
+	/* The sums restart even if no node is excluded below, because the node with the different
+	 * sum may have left. */
 	members->run->requests.restart_sums = true;
 	for (uint32_t i = 0; i < n; i++) {
 		struct member *m = reports[i].m;

@@ -31,8 +31,9 @@ bool agreement_record_contradicted(const struct members *members);
 bool agreement_check_corpus(struct members *members, struct member *m);
 /* Returns true if both sums are equal to the bit. */
 bool agreement_same_sum(const struct reported_sum *a, const struct reported_sum *b);
-/* Called when the stage's sums differ for the second time in an iteration. Excludes the replicas,
- * and refuses the copies, whose sum is not that of the majority. The remaining nodes sum again. */
+/* Called when the stage's sums differ for the second time in an iteration. Excludes the replicas
+ * whose sum is not that of the majority, and refuses the standby copies whose sum is not that of
+ * the majority. The remaining nodes sum again. */
 void agreement_sums(struct members *members, int stage);
 
 #endif

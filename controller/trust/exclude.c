@@ -1,11 +1,12 @@
 /* exclude.c - takes a node out of the run because of data that it sent, until the operator recovers
- * it.
+ * the node.
  *
  * The controller trusts an admitted agent to be honest, but its memory, its device or its program
  * may be faulty. An agent that breaks the protocol, or sends numbers that no computation yields,
- * would do so again after a restart. The controller therefore marks the node failed, as an operator
- * can, and the other agents forget its key. If several nodes compute such numbers from the same
- * weights, the weights are the cause, and the run ends without blaming a node. */
+ * would do so again after a restart. The controller therefore marks the node failed, which an
+ * operator can do too, and the other agents forget the node's key. If several nodes compute such
+ * numbers from the same weights, the weights are the cause, and the run ends without blaming a
+ * node. */
 #include "controller/trust/exclude.h"
 
 #include <stdio.h>

@@ -146,8 +146,8 @@ void members_assign(struct members *members, struct member *m, int stage, bool f
 	}
 	m->weights.stage = (uint8_t)stage;
 	m->weights.iterations = members->run->committed;
-	/* Weights made from the seed are deterministic, so if they differed once they will differ
-	 * again */
+	/* Weights made from the seed are deterministic. If they differed once, they will differ
+	 * again. */
 	m->weights.differ = m->weights.differ && !fetch;
 	m->assigned.number = ++members->assignments;
 	a.u.assign = (struct msg_assign){ m->assigned.number, (uint8_t)stage, fetch };

@@ -19,8 +19,8 @@
 
 enum { PATH = 4096 };
 
-/* Hyperparameters stay as the caller set them if the model was made by another tool, which stores
- * none. */
+/* If another tool made the model, the model has no hyperparameters. *r then stays as the caller set
+ * it. */
 int first_weights_model(struct run *run, struct model_config *c, struct hyperparameters *r,
 			struct error *err)
 {

@@ -12,8 +12,8 @@
 
 struct run;
 
-/* Reads the model's configuration from --from, and its hyperparameters if it was trained by this
- * program. */
+/* Reads the configuration of the model in --from. If this program trained the model, also reads the
+ * model's hyperparameters. */
 int first_weights_model(struct run *run, struct model_config *c, struct hyperparameters *r,
 			struct error *err);
 /* Divides the model of a new run into its stages, and writes the stages' files. Called before the

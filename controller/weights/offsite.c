@@ -52,7 +52,7 @@ enum {
 	 * node that saved it */
 	SILENT_US = 60000000,
 	/* Time limit of a store's command for a stage's file (12 bytes for each parameter):
-	 * LIMIT_US and this many microseconds per parameter. The limit allows a rate of 100
+	 * LIMIT_US plus this many microseconds for each parameter. The limit allows a rate of 100
 	 * kB/s */
 	PARAMETER_US = 120,
 	END_US = 3000000 /* at the end of the program, the longest wait for the thread to end */
@@ -88,7 +88,7 @@ struct offsite {
 	bool stores;
 	bool is_requested; /* skippipe export waits for this checkpoint */
 	uint64_t brought; /* the checkpoint that offsite_bring has begun to collect; 0: none */
-	/* the newest checkpoint that the journal named as the one for which the run waits */
+	/* the newest checkpoint for which the journal reported that the run waits */
 	uint64_t announced;
 	enum { COLLECTING, CHECKING, STORING } step;
 	/* The stage whose file is being handled. n_stages stands for the manifest, n_stages + 1 for
@@ -109,8 +109,8 @@ struct offsite {
 	/* Newest checkpoint that the store has, or that could not be collected */
 	uint64_t handled;
 
-	/* Files of stages of the checkpoint fetch_iteration, which agents request from the
-	 * store */
+	/* Files that agents request from the store. They are files of stages of the checkpoint
+	 * fetch_iteration. */
 	uint64_t fetch_iteration;
 	uint64_t fetch_wanted, fetch_failed; /* sets of stages, as bits */
 	/* Recorded hash of the file of each stage; 0: unknown */
@@ -521,7 +521,7 @@ static void begin_work(struct backups *backups, const struct work *next)
 	if (runs) {
 		int rc = pthread_create(&o->thread, NULL, run_work, o);
 
-		runs = rc == 0; /* from here on a thread that runs may write to *w */
+		runs = rc == 0; /* from here on, a running thread may write to *w */
 		if (!runs)
 			w->rc = error_set(&w->err, -rc, "no thread: %s", strerror(rc));
 	}

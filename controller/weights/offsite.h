@@ -20,8 +20,8 @@ struct offsite *offsite_new(void);    /* freed with offsite_free */
 void offsite_free(struct offsite *o); /* ends the store's command, and frees o, which may be NULL */
 
 /* If --checkpoint-to is set, collects, hashes and stores the newest complete checkpoint in small
- * steps. Also looks for the file RUN-DIR/collect, with which `skippipe export` requests a
- * checkpoint, and collects the newest checkpoint for that request. */
+ * steps. Also collects the checkpoint that `skippipe export` requests with the file
+ * RUN-DIR/collect. */
 void offsite_turn(struct backups *backups);
 void offsite_part(struct backups *backups, struct member *m, const struct msg *part);
 /* Collects the newest complete checkpoint, which must be of the last commit. Must be called again

@@ -12,9 +12,10 @@
  * therefore has either the allocation before the exchange or the allocation after it. After a
  * restart of the controller, a node that has not loaded its copy loads it when it returns.
  *
- * If a node dies, or its copy is lost or not complete in time, the node is not listed. If it was
- * listed already, the exchange is void, and the iteration uses the old allocation. The controller
- * prepares another exchange when no copy is being fetched any more, or after five iterations.
+ * A running node is listed only if its copy is complete in time. Absent nodes move without a copy.
+ * If a listed node dies or loses its copy, the exchange is void, and the iteration uses the old
+ * allocation. The controller prepares another exchange when no copy is being fetched any more, or
+ * after five iterations.
  *
  * In each stage one replica stays, so that the weights never exist only in copies. If stages
  * start from trained stages (stacking.c), nodes move only afterwards, because a node can have

@@ -22,9 +22,9 @@ double placement_transfer_s(const struct members *members, const struct member *
 			    const struct member *to, double bytes);
 /* Returns true if m's links to the stage's replicas do not delay the sums. */
 bool placement_near(const struct members *members, const struct member *m, int stage);
-/* Returns a stage for m, where `stage` needs a node. The result is `stage`, unless m's links to it
- * are too slow. m then exchanges stages with an absent node, and the result is the absent node's
- * former stage. -1: none. */
+/* Returns the stage that m should take. This is `stage` if m's links to it are fast enough.
+ * Otherwise m and an absent node exchange their stages, and m takes the absent node's former stage.
+ * -1: no absent node has a stage that suits m. */
 int placement_for(struct members *members, struct member *m, int stage);
 
 #endif

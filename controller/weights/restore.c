@@ -11,9 +11,9 @@
  *
  * 3. The run continues from the checkpoint. The other replicas fetch the weights from the readers.
  *
- * If a file is damaged, the controller uses an older checkpoint, and the journal reports it. A node
- * that stays silent for much longer than the other nodes took is abandoned. It is asked again
- * only if no other node can read the file. */
+ * If a file is damaged, the controller uses an older checkpoint, and the journal reports it. The
+ * controller abandons a node that stays silent for much longer than the other nodes needed to
+ * answer. It asks this node again only if no other node can read the file. */
 #include "controller/weights/restore.h"
 
 #include <assert.h>
@@ -177,11 +177,11 @@ static bool last_holder(const struct members *members, const struct member *m)
 	       !is_held(members, m->weights.stage, m);
 }
 
-/* Returns the node that should read the stage's file. The best choice is a node of the stage if
- * the file is on that node's machine, or on the controller's machine, which sends the file. The
- * next best choice has the file in one of these places, too, but is from another stage that has
- * more replicas. Then comes any node of the stage, because the folder may be shared. Nodes that
- * did not answer earlier come last. */
+/* Returns the node that should read the stage's file. The best choice is a node of the stage that
+ * has the file on its machine, or that can get the file from the controller's machine. The next
+ * best choice can get the file in one of these ways, too, but is one of several replicas of another
+ * stage. Then comes any node of the stage, because the folder may be shared. Nodes that did not
+ * answer earlier come last. */
 static struct member *choose_reader(struct backups *backups, int stage, uint64_t *hash)
 {
 	const struct restoring *r = &backups->restore;

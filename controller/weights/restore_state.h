@@ -21,7 +21,7 @@ enum restoring_event {
 	 * weights again */
 	RESTORING_BUILD,
 	RESTORING_COMBINE, /* a stage is lost, and a node is ordered to average its neighbours */
-	RESTORING_REJECT,  /* no remaining node can read or make some stage */
+	RESTORING_REJECT,  /* there is a stage that no remaining node can read or make */
 	/* The averaging node has died, the stage has returned, or another restore begins. */
 	RESTORING_GIVE_UP,
 	RESTORING_FINISH, /* the record has the restored stages */

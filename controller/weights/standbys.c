@@ -33,9 +33,9 @@
 
 enum {
 	LOOK_EVERY_US = 100000,
-	/* The commit waits for copies for this time and, in addition, three times the longest of
-	 * these: the measured time of the replicas' sums, the planned time of the sums, and the
-	 * transfer time to a copy. */
+	/* A part of the time for which the commit waits for copies. The other part is three times
+	 * the longest of these times: the measured time of the replicas' sums, the planned time of
+	 * the sums, and the transfer time to a copy. */
 	COPY_PATIENCE_US = 2000000
 };
 
@@ -126,8 +126,8 @@ static double transfer_to_copies_s(const struct members *members)
 	return most;
 }
 
-/* Returns how long the commit waits for copies. The time grows with the time of the replicas'
- * sums, because a slow machine delays both. */
+/* Returns how long the commit waits for copies. The time grows with the time of the replicas' sums,
+ * because a slow machine delays both the sums and the copies. */
 static int64_t patience_us(const struct members *members, double took_s)
 {
 	const struct run *run = members->run;
@@ -278,10 +278,11 @@ static void release_idle(struct members *members)
 	}
 }
 
-/* Called if every node that could keep a copy of the stage `lacking` keeps another stage's copy.
- * Chooses such a keeper. If another node has a usable copy of the same stage, releases the
- * keeper's copy. Otherwise makes a node of `lacking` fetch that stage. The keeper can then keep a
- * copy of `lacking`. */
+/* Called if every node that could keep a copy of the stage `lacking` already keeps a copy of
+ * another stage. Chooses one of these keepers. If a second node has a usable copy of that other
+ * stage, releases the keeper's copy, so that the keeper can keep a copy of `lacking`. Otherwise
+ * orders a node of `lacking` to fetch a copy of that other stage. Once this copy is usable, a later
+ * call releases the keeper's copy. */
 static void make_room(struct members *members, int lacking)
 {
 	struct member *m, *f;
