@@ -2,9 +2,9 @@
  *
  * The including file defines INLINE_, the storage class of a small function, and MUL, ADD, SUB, DIV
  * and SQRT of floats. Each result is rounded to nearest and keeps denormals, and no two operations
- * are contracted into one. On the CPU these are C's operators, in a file that is compiled with
- * -ffp-contract=off (vector/exact_body.h); on the GPU they are intrinsics that the compiler may not
- * contract.
+ * are contracted into one. On the CPU, the five operations are C's operators, in a file that is
+ * compiled with -ffp-contract=off (vector/exact_body.h). On the GPU, the operations are intrinsics,
+ * which the compiler is not allowed to contract.
  *
  * NaN is replaced by one bit pattern, because machines do not agree on its sign and payload.
  */

@@ -10,8 +10,9 @@ void average_add(float *to, const float *from, size_t n, float weight, bool firs
 	}
 }
 
-/* Compares only the numbers of layers, because all layers have the same tensors. Stage 0 can
- * replace no other stage, because it also has the embedding, the last norm and the head. */
+/* Compares only the numbers of layers, because all layers have the same tensors. Stage 0 also has
+ * the embedding, the last norm and the head, so it cannot replace another stage, and no other stage
+ * can replace stage 0. */
 bool average_fits(const struct model_config *c, uint32_t a, uint32_t b)
 {
 	return a != 0 && b != 0 && a < c->n_stages && b < c->n_stages &&

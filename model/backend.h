@@ -88,8 +88,9 @@ struct backend {
 	 * copy in host memory. */
 	float *(*own)(void *self, enum stage_array which);
 	void (*changed)(void *self);
-	/* Replaces elements [at, at + n) of the weights and both moments by arrays in host memory
-	 * or of another stage. Where an array is NULL, the elements stay unchanged. */
+	/* Replaces elements [at, at + n) of the weights and both moments by the three arrays in
+	 * `state`, which are in host memory or belong to another stage. If an array is NULL, the
+	 * elements that it would replace stay unchanged. */
 	void (*put_state)(void *self, size_t at, size_t n, const float *const state[3]);
 	/* Copies elements [at, at + n) of the weights and both moments to host memory. The
 	 * function pointer is NULL if the device is the host. */

@@ -123,12 +123,12 @@ double model_frequency(const struct model_config *c, size_t i);
 /* Computes the cosines and sines (T, D / 2) of rotary positions 0 .. T - 1 in double precision. */
 void model_angles(const struct model_config *c, size_t positions, float *cosines, float *sines);
 
-/* Ends the learning rate's schedule with the training, unless this would change rates that were
- * already used. iterations: length of the training, 0: unknown; done: number of completed
+/* Makes the learning rate's schedule end when the training ends, unless this would change rates
+ * that were already used. iterations: length of the training, 0: unknown; done: number of completed
  * iterations. In a cosine or linear schedule all rates depend on the end. Such a schedule therefore
  * changes only if it has no end yet and no iteration is done. A WSD schedule changes unless its
- * decay has begun. If the decay would begin before `done`, it is shortened to the iterations that
- * are left. Nothing changes if no iteration is left. */
+ * decay has begun. If the decay would begin before `done`, the decay is shortened to the iterations
+ * that are left. Nothing changes if no iteration is left. */
 void hyper_end_with(struct hyperparameters *r, uint64_t done, uint64_t iterations);
 const char *hyper_schedule_name(const struct hyperparameters *r);
 /* Returns the last iteration before the rate begins to fall; UINT64_MAX: the rate never falls. */
@@ -136,13 +136,15 @@ uint64_t hyper_decay_begin(const struct hyperparameters *r);
 /* Returns the learning rate of iteration t, counted from 1. It depends on t and the hyperparameters
  * alone, and stays the same after the hyperparameters' last iteration. */
 float hyper_lr(const struct hyperparameters *r, uint64_t t);
-/* Converts a position in the text for a training that continues with `now` after `position`
- * microbatches of `was`. The two kinds of microbatches may have different numbers of tokens.
- * Returns the position in microbatches of `now`, rounded up, so that no text is read twice. */
+/* Converts a position in the text, for a training whose hyperparameters change from `was` to `now`.
+ * Microbatches of `was` and of `now` may have different numbers of tokens. position: number of
+ * microbatches of `was` that the training has read. Returns this position in microbatches of `now`,
+ * rounded up, so that no text is read twice. */
 uint64_t hyper_position(const struct hyperparameters *was, const struct hyperparameters *now,
 			uint64_t position);
-/* Returns the factor by which summed gradients are multiplied. It is 1 / divisor, which averages
- * them, and is smaller if the average's norm, sqrt(sum_squares) / divisor, would exceed r->clip. */
+/* Returns the factor by which summed gradients are multiplied. The factor 1 / divisor turns the sum
+ * into an average. If this average's norm, sqrt(sum_squares) / divisor, would exceed r->clip, the
+ * returned factor is smaller, so that the norm is r->clip. */
 float hyper_scale(const struct hyperparameters *r, double sum_squares, double divisor);
 /* Returns the factor of one stage's summed gradient: `scale` divided by the stage's visits. If
  * `visits` has no number for the stage, or the number 0, returns `scale` itself. */

@@ -15,8 +15,8 @@
 
 enum { LAYERS_MOST = 1024 }; /* limit of layers, as for n_layers in config.c */
 
-/* Time to look up one number of the embedding, in floating-point operations. With it, stage 0 takes
- * a little time even if it has no layers. */
+/* Time to look up one number of the embedding, in floating-point operations. Because of this time,
+ * the work of stage 0 is more than 0 even if stage 0 has no layers. */
 static const double lookup_flop = 32;
 
 int stage_layers_parse(struct stage_layers *out, const char *option, const char *text,

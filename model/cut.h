@@ -39,9 +39,9 @@ void model_cut_equally(struct model_config *c, uint32_t n_stages);
 /* Checks c->stage_layers against the other fields. -EINVAL: the fields contradict each other. */
 int model_cut_check(const struct model_config *c, struct error *err);
 
-/* Checks that new stages can start as copies of trained ones (--stack, --recipe). -EINVAL: an
- * unequal cut gives stage 0 no layers to copy. An equal cut that leaves stage 0 without layers is
- * accepted: stages that would copy stage 0 then keep their first weights. */
+/* Checks that new stages can start as copies of trained ones (--stack, --recipe). -EINVAL: the cut
+ * is unequal, and stage 0 has no layers to copy. An equal cut is accepted even if stage 0 has no
+ * layers. Stages that would copy stage 0 then keep their initial weights. */
 int model_cut_check_stack(const struct model_config *c, struct error *err);
 
 /* Return the first layer of a stage, and its number of layers. */

@@ -98,7 +98,8 @@ static int judge(const struct device_check *c, const char *device, double most, 
 	return 0;
 }
 
-/* Compares a CPU's loss with the loss with which every untrained model begins. */
+/* Compares the loss on a CPU with the known loss of an untrained model, the logarithm of the
+ * vocabulary's size. */
 static int judge_cpu(struct device_check *c, const char *device, struct error *err)
 {
 	c->loss_on_cpu = log(small.vocab);

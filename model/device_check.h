@@ -1,5 +1,6 @@
-/* device_check.h - computes one microbatch of a small model on a device, and compares it with the
- * CPU's. This shows that the driver, the kernels and the library of products work together. */
+/* device_check.h - computes one microbatch of a small model on a device, and compares the results
+ * with those of the CPU. The comparison shows that the driver, the kernels and the library of
+ * products work together. */
 #ifndef MODEL_DEVICE_CHECK_H
 #define MODEL_DEVICE_CHECK_H
 
@@ -19,14 +20,15 @@ struct device_check {
 #define DEVICE_CHECK_FP32 1e-4
 #define DEVICE_CHECK_BF16 3e-2
 
-/* Runs the microbatch. A CPU's loss is compared with the logarithm of the vocabulary, with which
- * every untrained model begins. Errors are those of trainer_new, and -EIO: the device failed or its
- * numbers are wrong. The message says what to do. The call may hang if the driver does. */
+/* Runs the microbatch. If the device is a CPU, only the loss is compared, with the logarithm of the
+ * vocabulary's size, which is the loss of an untrained model. Errors are those of trainer_new, and
+ * -EIO: the device failed or its numbers are wrong. The message says what to do. The call may hang
+ * if the driver does. */
 int device_check(struct device_check *out, const char *device, struct error *err);
 
-/* Compares every tensor of two trainers, one on a device and one on the CPU, which have the same
- * `stages` stages. Returns the largest relative error of a tensor. array: function that returns the
- * array to compare, such as stage_gradient. */
+/* Compares every tensor of two trainers that have the same model. `device` computes on a device,
+ * `cpu` on the CPU. stages: number of stages of the model. Returns the largest relative error of a
+ * tensor. array: function that returns the array to compare, such as stage_gradient. */
 double device_check_furthest(struct trainer *device, struct trainer *cpu, uint32_t stages,
 			     float *(*array)(struct stage *));
 

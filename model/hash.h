@@ -5,10 +5,10 @@
  * leaf is its BLAKE2s with 32 bytes and no key (RFC 7693). The root is the BLAKE2s of the leaves'
  * digests in order and of the number of bytes (64 bits, little-endian); the root's first 8 bytes,
  * little-endian, are the hash. An empty input has no leaves. A CPU computes several leaves side by
- * side and a GPU one in every thread.
+ * side. A GPU computes one leaf in every thread.
  *
  * Strength of 64 bits: to find other bytes with a given hash takes 2^64 attempts. To find any two
- * arrays with equal hashes takes 2^32.
+ * arrays with equal hashes takes 2^32 attempts.
  */
 #ifndef MODEL_HASH_H
 #define MODEL_HASH_H

@@ -1,7 +1,7 @@
 /* slots.h - the places of a stage's activations within its single allocation.
  *
- * For backends. Before a backend includes this file, it defines `real`, float or void, the type of
- * arrays that a GPU may have in bf16. Sizes are of one microbatch: R = B * T rows.
+ * For backends. Before a backend includes this file, it defines `real` as float or void. `real` is
+ * the type of the arrays that can be bf16 on a GPU. Sizes are of one microbatch: R = B * T rows.
  */
 #ifndef MODEL_SLOTS_H
 #define MODEL_SLOTS_H
@@ -74,8 +74,8 @@ static inline struct saved_layer carve_layer(struct carver *c, const struct stag
 }
 
 /* Places the activations of every slot and layer in `saved` (slots, n_layers). One more entry at
- * the end is for passes that keep nothing, such as validation. With RECOMPUTE_BLOCK, a layer has
- * only its input for itself, and uses the other arrays of this last entry. */
+ * the end is for passes that keep nothing, such as validation. With RECOMPUTE_BLOCK, only the input
+ * x has memory for each slot and layer. All other arrays are those of this last entry. */
 static inline void carve_slots(struct carver *c, const struct stage_layout *l, size_t width,
 			       real *xn, real *h, struct saved_layer *saved)
 {

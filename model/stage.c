@@ -646,8 +646,8 @@ void stage_put_state(struct stage *s, size_t at, size_t n, const float *const st
 	s->backend->put_state(s->self, at, n, state);
 }
 
-/* Gives the arrays of `from` in memory that `to` can read. If both are of one backend, these are
- * the arrays on the device, so a copy between GPUs does not pass through host memory. */
+/* Gives the arrays of `from` in memory that `to` can read. If the two stages have the same backend,
+ * gives the arrays on the device, so a copy between GPUs does not pass through host memory. */
 static void lend_state(struct stage *to, struct stage *from, const float *state[STATE_COUNT])
 {
 	for (int k = 0; k < STATE_COUNT; k++)

@@ -48,7 +48,9 @@ enum recompute {
 	 * time, and keeps all other arrays. */
 	RECOMPUTE_NORMS,
 	RECOMPUTE_NONE,
-	RECOMPUTE_BLOCK, /* computes all but the layer's input again, a third more work than NONE */
+	/* Keeps only the layer's input, and computes everything else again. This is a third more
+	 * work than with RECOMPUTE_NONE. */
+	RECOMPUTE_BLOCK,
 	/* For trainer_new only: the first of none, norms and block for which the memory suffices.
 	 */
 	RECOMPUTE_AUTO
@@ -62,11 +64,11 @@ struct stage_options {
 	uint64_t seed;      /* seed of the initial weights */
 	const char *device; /* name of the device (device_name.h); NULL: "cpu" */
 	enum recompute recompute;
-	/* The stage is a standby copy: it is stepped by given gradients, hashed and copied, and
-	 * computes no microbatch. It has no gradient and no memory for passes. With `sums` it can
-	 * decode and check the replicas' sum, but it adds no parts. Passes,
-	 * stage_zero_gradient and stage_gradient_squares therefore return -EINVAL, and
-	 * stage_gradient must not be called. */
+	/* The stage is a standby copy: it computes no microbatch. The caller steps the stage with
+	 * gradients from elsewhere, hashes and copies it. The stage has no gradient and no memory
+	 * for passes. Passes, stage_zero_gradient and stage_gradient_squares therefore return
+	 * -EINVAL, and stage_gradient must not be called. With `sums`, the stage can decode and
+	 * check the replicas' sum, but it cannot add the parts of a sum. */
 	bool only_steps;
 	bool without_weights; /* the weights stay 0, because the caller sets a saved state */
 	/* All inputs and outputs lie in memory from stage_room. A stage on a GPU then needs no
@@ -105,10 +107,11 @@ bool stage_device_compiles(const char *device);
 uint32_t stage_gpus(void); /* returns the number of GPUs */
 
 /* Makes stage `index` of the model. Its initial weights depend on the seed and the tensors' names
- * alone; with without_weights they are 0. Allocates and touches all memory for weights and
- * optimizer and, unless only_steps is set, for gradients and the activations of all slots. Gives
- * *out to the caller (stage_free). -EINVAL; -ENOMEM: the message says how much memory is needed and
- * missing; or the errors of stage_device. On error *out is unchanged. */
+ * alone; with without_weights they are 0. Allocates and touches all memory for weights and the
+ * optimizer. Unless only_steps is set, does the same for gradients and the activations of all
+ * slots. Gives *out to the caller (stage_free). Errors are those of stage_device, -EINVAL, and
+ * -ENOMEM: the message says how much memory is needed and how much is missing. On error *out is
+ * unchanged. */
 int stage_new(struct stage **out, const struct model_config *c, uint32_t index,
 	      const struct stage_options *o, struct error *err);
 void stage_free(struct stage *s); /* NULL is allowed */
@@ -152,9 +155,10 @@ struct stage_task {
 	struct codec in_codec, out_codec;
 	float loss; /* output of TASK_LOSS */
 	/* ---- copies that run during the computation, if stage_takes_encoded ---- */
-	/* Numbers, unique in the process, of this task's input and of the input that the next task
-	 * will probably have; 0: none. The input `next` is copied to the device while this task
-	 * computes. If the next task has a different input after all, this copy is not used. */
+	/* in_number identifies this task's input, and next_number identifies the input that the
+	 * next task will probably have. No two inputs of the process have the same number. 0: none.
+	 * The input `next` is copied to the device while this task computes. If the next task has a
+	 * different input after all, this copy is not used. */
 	uint64_t in_number, next_number;
 	const void *next;
 	struct codec next_codec;
@@ -247,8 +251,9 @@ bool stage_sums_on_device(const struct stage *s);
 /* Encodes a slice of the gradient. to: (sum_codec_bytes). */
 int stage_encode_gradient(struct stage *s, const struct sum_codec *c, size_t from, size_t n,
 			  void *to);
-/* Adds the parts of all replicas to the slice of the sum, in their order, encodes the slice to `to`
- * and decodes it again. parts (n_parts): each encoded (sum_codec_bytes); NULL: this stage's own. */
+/* Sets the slice of the sum to the sum of all replicas' parts, added in the order of `parts`.
+ * Encodes this slice to `to`, and stores the decoded slice in the sum. parts (n_parts): encoded
+ * parts (sum_codec_bytes each); a part NULL is this stage's own. */
 int stage_add_parts(struct stage *s, const struct sum_codec *c, size_t from, size_t n,
 		    const void *const *parts, uint32_t n_parts, void *to);
 /* Decodes a slice that another replica has added up, and stores it in the sum. */

@@ -2,8 +2,8 @@
  *
  * Names, shapes [out, in] and order are those of the LLaMA checkpoints that other tools read. The
  * table drives sizes, pointers, initial weights, checkpoints and tests. Within a stage the tensors
- * lie one after another in a flat array, without gaps, in the table's order; q, k and v of a layer
- * are adjacent, and so are gate and up, so that one matrix product computes each group.
+ * lie one after another in a flat array, without gaps, in the table's order. q, k and v of a layer
+ * are adjacent, so one matrix product computes all three. Likewise, gate and up are adjacent.
  */
 #ifndef MODEL_TENSOR_H
 #define MODEL_TENSOR_H

@@ -25,8 +25,8 @@ struct trainer {
 
 /* Checks that the device has memory for the weights, gradients and moments of all stages together,
  * before the first stage fills its memory. Each stage later checks its whole need, including
- * activations. o->memory_bytes limits the machine's memory, so it is not used for stages on a GPU,
- * which take little of it. */
+ * activations. o->memory_bytes is a limit of the machine's memory. Stages on a GPU take little of
+ * this memory, so the limit is not used for them. */
 static int check_memory(const struct model_config *c, const struct stage_options *o,
 			struct error *err)
 {
@@ -251,8 +251,8 @@ static double gradient_divisor(const struct trainer *t, uint32_t i, enum grad_no
 	return n ? n : 1;
 }
 
-/* Rounds each stage's gradient as a stage with one replica does. Such a stage rounds its sum twice
- * in a run, but the second rounding changes nothing. */
+/* Rounds each stage's gradient as nodes do for a stage with one replica. In a run over nodes, the
+ * sum of such a stage is rounded twice, but the second rounding changes nothing. */
 static int round_sums(struct trainer *t)
 {
 	int rc = 0;

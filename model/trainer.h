@@ -29,9 +29,9 @@ void trainer_free(struct trainer *t); /* NULL is allowed */
 
 /* Returns the trainer's stages (n_stages). */
 struct stage *const *trainer_stages(const struct trainer *t);
-/* Makes training round as a run over nodes does: activations and their gradients between stages in
- * the format `wire`, the sums of gradients in `sum_wire`. Evaluations are not rounded. If this
- * function is not called, both formats are fp32. -ENOMEM. */
+/* Makes the trainer round numbers to the formats in which nodes would send them. wire: format of
+ * activations and of their gradients between stages. sum_wire: format of the sums of gradients.
+ * Evaluations are not rounded. If this function is not called, both formats are fp32. -ENOMEM. */
 int trainer_set_formats(struct trainer *t, enum tensor_format wire, enum tensor_format sum_wire,
 			struct error *err);
 /* Returns the number of parameters of the whole model. */

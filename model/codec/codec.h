@@ -18,8 +18,9 @@
  *   zeros, denormals   If s is below 2^-100, the scale and all codes are 0: the group decodes to
  *                      zeros. Denormals therefore have no effect. A decoded zero is +0.
  *   not finite         If the group has an infinity, a NaN or a number of 2^126 or more, the scale
- *                      is NaN (0x7fc0) and the codes are 0: the group decodes to NaNs, so that the
- *                      norm of a sum shows it. Every other group decodes to finite numbers.
+ *                      is NaN (0x7fc0) and the codes are 0: the group decodes to NaNs. The norm of
+ *                      a sum that has this group is then NaN, too. Every other group decodes to
+ *                      finite numbers.
  *   bytes              The scale, 2 bytes, little-endian; then the codes in two's complement, one
  *                      after another, lowest bits first. Unused bits at the end are 0.
  *
@@ -32,7 +33,8 @@
  *     the groups encode x - m; y + m is the decoded number
  *
  * Groups with a scale each are used in QSGD (Alistarh et al., 2017) and ZeRO++ (Wang et al., 2023).
- * This codec keeps no state, so a node's death, a join or a skipped stage needs no repair of it.
+ * This codec keeps no state, so nothing must be repaired if a node dies or joins, or if a stage is
+ * skipped.
  */
 #ifndef MODEL_CODEC_CODEC_H
 #define MODEL_CODEC_CODEC_H
@@ -49,8 +51,8 @@
 struct codec {
 	enum tensor_format format;
 	uint32_t group; /* number of values in a group; a group has one scale */
-	/* If the means of channels are sent: number of channels, and the numbers are (tokens,
-	 * channels). 0: no means are sent. */
+	/* Number of channels, if the means of channels are sent. The encoded numbers then are
+	 * (tokens, channels). 0: no means are sent. */
 	uint32_t channels;
 };
 
@@ -78,8 +80,8 @@ double codec_snr_db(const struct codec *c, const void *encoded, const float *x, 
 /* Replaces x (n) by the numbers that its receiver would decode. -ENOMEM. */
 int codec_round(const struct codec *c, float *x, size_t n);
 
-/* How a stage's summed gradient is encoded. The sum is cut into slices, each for another node. No
- * group crosses the end of a tensor or of a slice: each tensor's part of a slice begins a new
+/* How a stage's summed gradient is encoded. The sum is cut into slices, each for a different node.
+ * No group crosses the end of a tensor or of a slice: each tensor's part of a slice begins a new
  * group. */
 struct sum_codec {
 	enum tensor_format format;

@@ -1,5 +1,6 @@
-/* Causal attention on the CPU, one sequence and key/value head at a time. Threads therefore share
- * nothing, and no sum depends on the number of threads. */
+/* Causal attention on the CPU. One thread alone computes a key/value head of a sequence, together
+ * with this head's queries. Threads therefore share nothing, and no sum depends on the number of
+ * threads. */
 #include "model/cpu/attention.h"
 
 #include <math.h>

@@ -13,7 +13,7 @@
 struct decoder; /* opaque */
 
 /* Makes a decoder for stage 0 and then the stages of path (n), which is copied. stages are borrowed
- * until decoder_free, and may not change until then. length: limit of tokens, at most the context.
+ * until decoder_free, and must not change until then. length: limit of tokens, at most the context.
  * -EINVAL, -ENOMEM. */
 int decoder_new(struct decoder **out, struct stage *const *stages, const uint32_t *path,
 		size_t n, uint32_t length, struct error *err);

@@ -2,8 +2,8 @@
  *
  * Row-major; ld*: floats from the beginning of one row to the beginning of the next. beta 0
  * overwrites c, 1 adds to c. M, N, K > 0. With a product_thread, the factors are rounded to bf16
- * and their products summed in fp32. oneDNN's matmul primitives for this are made once for each
- * shape and kept. Without a product_thread (NULL), everything is in fp32.
+ * and their products summed in fp32. oneDNN's matmul primitives for such products are made once for
+ * each shape and kept. Without a product_thread (NULL), everything is in fp32.
  */
 #ifndef MODEL_CPU_PRODUCT_H
 #define MODEL_CPU_PRODUCT_H
@@ -20,8 +20,8 @@ bool product_has_bf16(void); /* returns true if this CPU has instructions for pr
  * oneDNN uses the best set that the CPU has. oneDNN accepts a limit only before its first use.
  * -EBUSY: oneDNN already uses another set. -ENOTSUP: this CPU lacks the set. */
 int product_limit(const char *set, bool bf16, struct error *err);
-/* Computes a small product. -EPERM: oneDNN may not run the code that it generates, so every other
- * product would fail too. -ENOMEM. */
+/* Computes a small product. -EPERM: the system does not let oneDNN run the code that it generates,
+ * so every other product would fail too. -ENOMEM. */
 int product_check(struct error *err);
 const char *product_set(bool bf16); /* returns the instruction set that products use now */
 /* Prints the library's name and version, and everything else that the order of its sums depends

@@ -142,7 +142,8 @@ static int make_products(struct cpu_stage *s, struct error *err)
 		return 0;
 	s->products = alloc_array(s->l->threads, sizeof(struct product_thread *));
 	for (uint32_t i = 0; s->l->bf16 && i < s->l->threads; i++) {
-		/* Room for the largest factor on each side of a product: activations or weights. */
+		/* Room for the largest factor a and the largest factor b of all products. A factor
+		 * is an array of activations or of weights. */
 		s->products[i] = product_thread_new(
 			larger_size(s->rows * wide, s->chunk * vocab),
 			larger_size(m->dim * larger_size(wide, vocab), s->rows * wide));

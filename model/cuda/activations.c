@@ -1,6 +1,6 @@
 /* Copies activations and their gradients to a GPU's stage and back. Both cross the PCI bus in the
- * encoding in which they travel between nodes. In q8 this takes about a quarter of the bytes of
- * floats. The device decodes and encodes to the same bits as model/codec/codec.h. */
+ * encoding in which they travel between nodes. In q8, this encoding has about a quarter of the
+ * bytes of floats. The device decodes and encodes to the same bits as model/codec/codec.h. */
 #include "model/cuda/stage_cuda.h"
 
 #include <assert.h>

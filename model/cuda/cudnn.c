@@ -25,7 +25,7 @@ enum {
 	PROPOSALS_MOST = 16, /* proposals of code that are read */
 	PASSES = 2,
 	VERSION_LEAST = 91801,  /* see cudnn_check */
-	SCORES_MOST = 512 << 20 /* limit of the workspace of several sequences, in bytes */
+	SCORES_MOST = 512 << 20 /* limit of the score gradients of several sequences, in bytes */
 };
 
 /* ---- graphs ---- */
@@ -201,7 +201,8 @@ static const struct graph backward = {
 			{ MATMUL, 0, DS, K, 0, DQ, 0 } },
 };
 
-/* Writes the graph of a pass. If queries and keys have equally many heads, no heads are summed. */
+/* Writes the graph of a pass. If there are as many heads of keys as of queries, leaves out the
+ * operations that sum the gradients of a group's heads. */
 static void graph_of(struct graph *g, enum cudnn_pass pass, const struct cudnn_shape *s)
 {
 	struct operation *to;
@@ -320,8 +321,8 @@ static void *describe_tensor(struct builder *b, const struct tensor *t, int64_t 
 
 static void *describe_operation(struct builder *b, const struct operation *o, void *const *tensors)
 {
-	/* Kinds of the operation and of the descriptor of its mode (-1: none), and the names of its
-	 * attributes. */
+	/* For each operation: cuDNN's numbers of the operation, of the descriptor of its mode, and
+	 * of the attributes of both. -1: cuDNN has no such descriptor or attribute. */
 	static const struct {
 		int kind, mode_kind, mode, mode_type, precision, descriptor, x, b, t, y;
 	} names[] = {

@@ -7,7 +7,7 @@
  *
  * Plain C without NVIDIA's headers, so that programs build without them and tests reach the graphs
  * without a GPU. The numbers of cuDNN's names (cudnn_names.h) are part of its binary interface and
- * are the same in all versions 9. */
+ * are the same in all versions 9.x. */
 #ifndef MODEL_CUDA_CUDNN_H
 #define MODEL_CUDA_CUDNN_H
 
@@ -65,8 +65,8 @@ int cudnn_library(struct cudnn_functions *out, struct error *err);
  * 9.17), and no fixed bits on Blackwell (until 9.18.0). */
 int cudnn_check(const struct cudnn_functions *f, struct error *err);
 
-/* Opens cuDNN for the present device. Its work is queued on the CUDA stream. f is copied.
- * -EIO: cuDNN refused. -ENOTSUP: as for cudnn_check. */
+/* Opens cuDNN for the present device. cuDNN's work is queued on the CUDA stream `stream`. f is
+ * copied. -EIO: cuDNN refused. -ENOTSUP: as for cudnn_check. */
 int cudnn_open(struct cudnn **out, const struct cudnn_functions *f, void *stream,
 	       struct error *err);
 /* Opens cuDNN for a device that need not be there: plans can be made, but not run. device: cuDNN's

@@ -175,8 +175,8 @@ static void find_bus_id(int number, char bus_id[BUS_ID])
 	bus_id[0] = '\0';
 }
 
-/* Returns this GPU's share of the processors. Each GPU has an agent, so the processors of a socket
- * that this process may use are divided by the number of the socket's GPUs. */
+/* Returns this GPU's share of the processors, because each GPU has its own agent. The share is the
+ * number of usable processors of the GPU's socket, divided by the number of the socket's GPUs. */
 static unsigned share_of_cores(int number)
 {
 	unsigned cores = cores_usable(), near, gpus = 0;
@@ -194,10 +194,10 @@ static unsigned share_of_cores(int number)
 	return gpus > 1 ? cores / gpus : cores;
 }
 
-/* By default, a thread that waits for the GPU keeps a core busy, which is the quickest. If the
- * GPU's share of the cores is small, the network and other agents need the core more, so the
- * thread sleeps. If the program already uses the GPU, the runtime refuses this change, and the
- * thread keeps its core busy. */
+/* Makes threads that wait for the GPU sleep if the GPU's share of the cores is small, because the
+ * network and other agents then need the cores more. By default, a waiting thread keeps a core
+ * busy, and notices the end of the work sooner. If the program already uses the GPU, the runtime
+ * refuses the change, and waiting threads keep their cores busy. */
 static void choose_waiting(int number)
 {
 	if (share_of_cores(number) < FEW_CORES &&

@@ -94,7 +94,7 @@ void device_mark(struct device *d, enum device_stream stream, unsigned mark);
 int device_await(struct device *d, unsigned mark, struct error *err);
 
 /* Returns true if p is memory of a GPU, which the host must not read or write. If the device has
- * failed, the driver may not answer; the function then returns true. */
+ * failed, the driver might not answer; the function then returns true. */
 bool device_holds(struct device *d, const void *p);
 void device_copy(struct device *d, void *to, const void *from, size_t size);
 void device_clear(struct device *d, void *to, size_t size);
@@ -171,11 +171,11 @@ int device_plan_attention(struct device *d, const struct cudnn_shape *shape, siz
 /* Queues a planned pass. */
 void device_attention(struct device *d, enum cudnn_pass pass, const struct cudnn_arrays *a);
 
-/* device_record begins a recording. Copies on the device, clearing of memory, products, kernels and
- * cuDNN's attention that are queued from then on are recorded with their arguments and not run.
- * device_recorded ends the recording and returns it; device_replay runs it at the cost of one
- * launch. NULL: the recording failed, and nothing has run. The caller frees the recording before
- * device_close. */
+/* device_record begins a recording. Work that is queued from then on is recorded with its arguments
+ * and not run: copies on the device, clearing of memory, products, kernels and cuDNN's attention.
+ * device_recorded ends the recording and returns it. device_replay runs a recording at the cost of
+ * one launch. NULL: the recording failed, and nothing has run. The caller frees the recording
+ * before device_close. */
 struct device_graph;
 void device_record(struct device *d);
 struct device_graph *device_recorded(struct device *d);

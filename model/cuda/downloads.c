@@ -1,9 +1,10 @@
 /* Copies outputs from a GPU's stage while the stage computes its next task. The thread that sends
  * an output collects it, because the thread that computes would otherwise wait for the copy.
  *
- * The stage and each output that was not collected yet are users of the stage's downloads, and the
- * last user frees them. If the stage is freed, or needs a buffer again, it first completes the
- * buffer's output: it moves the bytes to memory that belongs to the output.
+ * The stage is a user of its downloads until the stage is freed. Each output is a user until it is
+ * collected or dropped. The last user frees the downloads. If the stage is freed, or needs a buffer
+ * again, it first completes the buffer's output: it moves the bytes to memory that belongs to the
+ * output.
  */
 #include "model/cuda/stage_cuda.h"
 

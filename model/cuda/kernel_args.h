@@ -42,8 +42,8 @@ struct embed_args {
 	unsigned c;
 };
 
-/* One block for each row in `order` and each ROW_THREADS columns. The block of a token's first row
- * adds up all rows of this token, in their order and without atomics. */
+/* One block for each row in `order` and each group of ROW_THREADS columns. The block of a token's
+ * first row adds up all rows of this token, in their order and without atomics. */
 struct embed_backward_args {
 	const int32_t *tokens;
 	const int32_t *order; /* (rows) rows sorted by token, and ascending for each token */
@@ -61,9 +61,9 @@ struct norm_args {
 	float eps;
 };
 
-/* dx += the gradient of x, with one block for each row up to NORM_PARTS. Block b has rows b,
- * b + NORM_PARTS and so on. For norm_sum, each block adds up dy * x * rstd over its rows. A block
- * needs THREADS + n floats of shared memory. */
+/* dx += the gradient of x. There is one block for each row, but there are at most NORM_PARTS
+ * blocks: block b has rows b, b + NORM_PARTS and so on. For norm_sum, each block adds up dy * x *
+ * rstd over its rows. A block needs THREADS + n floats of shared memory. */
 struct norm_backward_args {
 	const real *dy;
 	const float *x, *w, *rstd;

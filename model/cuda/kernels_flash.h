@@ -3,13 +3,13 @@
  * every sum has a fixed order). Part of kernels.h.
  *
  * A block has FLASH_TILE rows, 16 of them for each warp. The rows are queries, and the block goes
- * through the keys in tiles of FLASH_TILE. To compute the gradients of keys and values, the rows
- * are keys, and the block goes through the queries. The sums of a warp (scores, outputs and
- * gradients) stay in its threads' registers from product to product. Only the other factors are in
- * shared memory, as tiles (FLASH_TILE, wide + 8) of bf16: wide is 64 or 128, a constant in each
- * kernel, and columns past the head's size are 0. Rows are wide + 8 apart so that eight of them lie
- * in different banks. If two buffers fit (attention_args), the next tile is loaded while the
- * present one is used.
+ * through the keys in tiles of FLASH_TILE. For the gradients of keys and values, the rows are keys,
+ * and the block goes through the queries. The sums of a warp (scores, outputs and gradients) stay
+ * in its threads' registers from product to product. Only the other factors are in shared memory,
+ * as tiles (FLASH_TILE, wide + 8) of bf16: wide is 64 or 128, a constant in each kernel, and
+ * columns past the head's size are 0. Rows are wide + 8 apart so that eight of them lie in
+ * different banks. If two buffers fit (attention_args), the next tile is loaded while the present
+ * one is used.
  *
  * Parts of matrices as a warp's threads hold them (PTX, mma.m16n8k16), lane l of 32:
  *
@@ -42,8 +42,8 @@ enum {
 	FLASH_EIGHTS_MOST = HEAD_MOST / 8,
 };
 
-/* Return the first of the two rows that this thread has in its block's tile, and the first of the
- * two columns that it has among eight. */
+/* Return the first of this thread's two rows in its block's tile, and the first of this thread's
+ * two columns in each group of eight columns. */
 DEVICE unsigned flash_row(void)
 {
 	return THREAD / 32 * 16 + THREAD % 32 / 4;
@@ -192,8 +192,8 @@ DEVICE void flash_turn_back(const struct attention_args *a, float sums[][4], uns
 	}
 }
 
-/* For a tile on the diagonal, in which queries and keys have the same positions: hides from each
- * query the keys that follow this query. */
+/* Sets each score whose key follows its query to `value`. Only for a tile on the diagonal, in which
+ * queries and keys have the same positions. */
 DEVICE void flash_hide(float s[FLASH_EIGHTS][4], float value)
 {
 	unsigned row = flash_row(), column = flash_column();
@@ -404,10 +404,10 @@ DEVICE void flash_load_queries(const struct attention_args *a, uint16_t *to, flo
 	flash_load_small(a, small, b, h, q0);
 }
 
-/* Adds what a tile of queries at q0 contributes to the gradients of keys and values. The
- * registers limit the number of queries that are taken at a time. mine: this warp's keys. key:
- * number of this thread's first key. hidden: some queries come before some keys, or lie beyond
- * the last query. */
+/* Adds what a tile of queries at q0 contributes to the gradients of keys and values. The registers
+ * limit the number of queries that are taken at a time. mine: this warp's keys. key: number of this
+ * thread's first key. hidden: some queries of the tile come before some keys, or lie beyond the end
+ * of the sequence. */
 DEVICE void flash_dkv_tile(const struct attention_args *a, float dk[][4], float dv[][4],
 			   const uint16_t *mine, const uint16_t *queries, const float *small,
 			   unsigned q0, unsigned key, bool hidden, unsigned wide)

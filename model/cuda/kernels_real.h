@@ -1,6 +1,6 @@
 /* kernels_real.h - kernels for numbers that are float or bf16 in memory. kernels.h includes this
- * file once for each. REAL is the type in memory. GET converts a REAL to float, and PUT converts a
- * float to REAL.
+ * file once for float and once for bf16. REAL is the type in memory. GET converts a REAL to float,
+ * and PUT converts a float to REAL.
  *
  * The speed of memory limits all these kernels. A thread therefore reads and writes eight numbers
  * at a time (GET_EIGHT, PUT_EIGHT) if the row begins at a multiple of 16 bytes and its length is a

@@ -27,8 +27,8 @@ static void *open_anywhere(const char *file, const char *package)
 {
 	static const char *const toolkits[] = { "/usr/local/cuda/lib64", "/usr/local/cuda-*/lib64",
 						"/opt/cuda/lib64" };
-	/* Folders of NVIDIA's packages on PyPI: a package's own, and a common one that has some of
-	 * the libraries from CUDA 13 on. */
+	/* Folders of NVIDIA's packages on PyPI: the folder of the library's own package, and a
+	 * common folder, which from CUDA 13 on has some of the libraries. */
 	const char *const folders[] = { package, "cu[1-9]*" };
 	const char *const roots[] = { getenv("VIRTUAL_ENV"), getenv("CONDA_PREFIX"),
 				      "/usr/local",          "/usr",

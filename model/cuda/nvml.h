@@ -3,8 +3,8 @@
  *
  * The library is part of the driver and is opened at run time. It is not needed to build, and a
  * machine without the library has no figures. A call may take tens of milliseconds, and hangs if
- * the driver hangs. Threads that may not wait must therefore not call these functions. Plain C, so
- * that tests reach it without a GPU.
+ * the driver hangs. Threads that must not block must therefore never call these functions. Plain C,
+ * so that tests reach it without a GPU.
  */
 #ifndef MODEL_CUDA_NVML_H
 #define MODEL_CUDA_NVML_H

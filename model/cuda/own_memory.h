@@ -21,8 +21,8 @@ enum pointer_kind { POINTER_HOST, POINTER_DEVICE, POINTER_UNKNOWN /* POINTER_UNK
 void own_memory_add(struct own_memory *o, void *at, size_t bytes);
 /* Returns true if the caller must not read or write at p, because p is or may be in a device's
  * memory. Memory that was added is recognised without look_up. For any other pointer the function
- * calls look_up (context), which asks the driver. If the driver has failed, the pointer may be a
- * device's. */
+ * calls look_up (context), which asks the driver. If the driver has failed, returns true, because
+ * the pointer may belong to a device. */
 bool own_memory_holds(const struct own_memory *o, const void *p,
 		      enum pointer_kind (*look_up)(void *context, const void *p), void *context);
 

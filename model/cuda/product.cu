@@ -231,7 +231,8 @@ static bool prefer(cublasLtMatmulPreference_t p, cublasLtMatmulPreferenceAttribu
 /* Asks cuBLASLt for algorithms, the most promising first, and returns their number. If a product is
  * split along k, its parts must stay floats in the workspace until a kernel adds them in a fixed
  * order. Parts in the type of C would lose bits in bf16, and parts added in place would have no
- * fixed order. cuBLASLt's matrices are column-major, so its first factor is our second. */
+ * fixed order. cuBLASLt's matrices are column-major, so cuBLASLt's first factor is the second
+ * factor here. */
 static int ask(struct products *p, const struct product_plan *l, const struct shape *s,
 	       cublasLtMatmulHeuristicResult_t *results, int most)
 {
@@ -312,8 +313,8 @@ static int64_t time_of(struct products *p, const struct product_plan *l,
 	return ok ? clock_monotonic_us() - begin : INT64_MAX;
 }
 
-/* Returns true if equal products have equal bits. what->c: device memory of `size` bytes; host:
- * `size` bytes of host memory. */
+/* Returns true if the algorithm gives the same bits each time that it computes the same product.
+ * what->c: device memory of `size` bytes; host: `size` bytes of host memory. */
 static bool repeats(struct products *p, const struct product_plan *l,
 		    const cublasLtMatmulAlgo_t *algorithm, const struct device_product *what,
 		    void *host, size_t size, cudaStream_t stream)

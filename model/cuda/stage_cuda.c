@@ -378,8 +378,8 @@ static void take_back(struct cuda_stage *s)
 }
 
 /* Pinned memory for an array is allocated at its first use, because pinning some gigabytes takes a
- * second and a trainer needs none. If the machine has too little free memory, the stage fails, and
- * the caller gets an array of zeros whose pages need no memory. */
+ * second, and most kinds of training request no array. If the machine has too little free memory,
+ * the stage fails, and the caller gets an array of zeros whose pages need no memory. */
 static float *host_array(struct cuda_stage *s, enum stage_array which)
 {
 	size_t size = s->l->parameters * sizeof(float);
@@ -488,8 +488,8 @@ static void get_numbers(struct cuda_stage *s, float *to, const float *from, size
 
 static const enum stage_array state_arrays[] = { ARRAY_WEIGHTS, ARRAY_MOMENT1, ARRAY_MOMENT2 };
 
-/* Arrays that the caller has received before become outdated, and changes that the caller has made
- * in them are lost, as after a step. */
+/* As after a step, arrays that the caller received earlier are outdated, and changes that the
+ * caller has made in these arrays are lost. */
 static void cuda_put_state(void *self, size_t at, size_t n, const float *const state[3])
 {
 	struct cuda_stage *s = self;

@@ -44,8 +44,8 @@ static size_t cut(const struct cuda_stage *s, const struct sum_codec *c, size_t 
 {
 	size_t groups = s->pieces.size / FORMAT_SUM_GROUP;
 
-	/* groups is 0 only if the stage is shorter than a group. All its blocks then fit into a
-	 * piece. */
+	/* groups is 0 only if the stage is shorter than a group. Every block of the stage then fits
+	 * into a piece. */
 	return sum_codec_cut(c, from, n, (groups ? groups : 1) * FORMAT_SUM_GROUP, out);
 }
 

@@ -114,8 +114,8 @@ static int check_entry(const struct safetensors *file, const char *path, const c
 }
 
 /* Reads the tensors [first, first + n) of the stage from a shard to `to` (3, P): weights and both
- * moments, in the order of the stage's arrays. `whole`: number of the shard's tensors without
- * moments. If the file has no moments, they become zeros. */
+ * moments, in the order of the stage's arrays. `whole`: number of the shard's tensors, not counting
+ * moments. If the file has no moments, the moments become zeros. */
 static int read_arrays(const struct safetensors *file, const char *path, struct stage *s,
 		       size_t first, size_t n, size_t whole, float *to, struct error *err)
 {
@@ -266,8 +266,8 @@ static bool names_file(const json_t *shards, const char *name)
 	return false;
 }
 
-/* Returns true if the folder has a checkpoint of this iteration, whose shards have the names that a
- * new checkpoint of the iteration would get. */
+/* Returns true if the folder's manifest names a shard of this iteration in the first form of the
+ * name. A new checkpoint of the iteration must then use the second form (shard_name). */
 static bool names_are_taken(const char *folder, uint64_t iteration)
 {
 	char path[PATH], name[NAME];
@@ -304,7 +304,8 @@ static void remove_old(const char *folder, const json_t *shards)
 
 /* Removes the shards of a checkpoint that could not be completed, because on a full disk they would
  * take the room that other programs need. Keeps shards that the folder's manifest names. Keeps all
- * shards if the manifest cannot be read, because it may be the new manifest, which names them. */
+ * shards if the manifest cannot be read, because it may be the new manifest, which names the new
+ * shards. */
 static void remove_shards(const char *folder, const json_t *shards)
 {
 	char path[PATH];

@@ -57,7 +57,8 @@ int checkpoint_open_stage(const char *folder, uint32_t stage, struct safetensors
  *
  * Each checkpoint of a run has a folder, in the form described above. Every agent writes its stage
  * on its own machine. The controller writes the manifest on its machine, after every stage has been
- * written. If all of them run on one machine, the folder is an ordinary checkpoint. */
+ * written. If the agents and the controller run on one machine, the folder is an ordinary
+ * checkpoint. */
 
 /* Writes one stage's file. state: (3, P) weights, first and second moments; or (P) weights alone,
  * and a reader then gets zeros for the moments. On success the file is on disk, and the function
@@ -77,7 +78,7 @@ int checkpoint_load_stage(const char *run, struct stage *s, uint64_t iteration, 
 /* Writes the manifest of a run's checkpoint. hashes: (n_stages) hashes of the stages' files. */
 int checkpoint_save_manifest(const char *run, const struct checkpoint *c,
 			     const uint64_t *hashes, struct error *err);
-/* Removes the checkpoints of the iterations between `after` and `before`, without these two.
+/* Removes the checkpoints of all iterations greater than `after` and less than `before`.
  * Checkpoints that cannot be removed stay. The checkpoint of iteration 0 always stays, because it
  * has the weights with which the run began, and verify needs these weights. */
 void checkpoint_prune(const char *run, uint64_t after, uint64_t before);

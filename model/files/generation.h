@@ -20,8 +20,8 @@ int generation_tokens(json_t **out, const char *folder, struct error *err);
  * + 1. -ENOTSUP: generation_config.json has a setting that `skippipe generate` does not support.
  * Other errors as for generation_tokens. */
 int generation_ends(const char *folder, int32_t **ids, size_t *n, struct error *err);
-/* Adds the tokens that from/config.json names to to/generation_config.json, unless the latter file
- * already has an eos_token_id. */
+/* Adds the tokens of the folder `from` (generation_tokens) to the file generation_config.json of
+ * the folder `to`. Changes nothing if this file already has an eos_token_id. */
 int generation_keep(const char *from, const char *to, struct error *err);
 
 #endif

@@ -205,7 +205,7 @@ static const char *rope_kind(struct reader *r, const char *in, const json_t *obj
 	return kind;
 }
 
-/* Reads the original context length, which holds before RoPE is scaled. Its key is inside the RoPE
+/* Reads the context length that the model had before RoPE was scaled. Its key is inside the RoPE
  * object or beside it. Without the key, the library uses the model's context. */
 static void take_original_context(struct reader *r, const char *in, const json_t *object)
 {

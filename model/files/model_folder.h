@@ -16,7 +16,7 @@ enum model_kind {
 int model_folder_kind(enum model_kind *kind, const char *folder, struct error *err);
 
 /* Like model_folder_kind, but the folder must contain a model. -ENOENT: it contains none. Other
- * errors, such as a folder that may not be read, are the system's. */
+ * errors are the system's, for example if this user has no right to read the folder. */
 int model_folder_find(enum model_kind *kind, const char *folder, struct error *err);
 
 #endif

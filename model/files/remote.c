@@ -1,7 +1,7 @@
 /* remote.c - runs the commands that keep files in a store on another machine
  * (base/process/command.h). Ctrl-C in a terminal does not reach these commands, so it does not
- * interrupt an upload. Each command has a limit, because a store that hangs would otherwise keep a
- * run from ending. */
+ * interrupt an upload. Each command has a time limit, because without this limit a run could not
+ * end if its store hangs. */
 #include "model/files/remote.h"
 
 #include <errno.h>

@@ -12,7 +12,7 @@ int tokenizer_files_check(const char *folder, struct error *err);
 /* Copies the files that exist from one folder to another, which is created if it is missing. */
 int tokenizer_files_copy(const char *from, const char *to, struct error *err);
 /* Removes the files of a replaced model from the folder. Keeps a file if the new model's folder
- * `from` has a file of the same name. Also keeps `tokenizer`, a file or a folder. `from` and
+ * `from` has a file of the same name. Also keeps the file or folder `tokenizer`. `from` and
  * `tokenizer` may be NULL. Errors are the system's. */
 int tokenizer_files_remove(const char *folder, const char *from, const char *tokenizer,
 			   struct error *err);

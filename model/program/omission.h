@@ -21,7 +21,7 @@ struct omission {
 };
 
 /* Reads --omit, --omit-fraction, --always and --exit-after for the model in o->config. -EINVAL: a
- * stage does not exist or may not be skipped. */
+ * stage does not exist, or must not be skipped. */
 int omission_parse(struct omission *m, const struct options *o, struct error *err);
 
 /* Checks --exit-after for the model in o->config. -EINVAL: it has no such stage. */

@@ -1,6 +1,7 @@
 /* Reads the paths of a plan file. Training needs nothing else from a plan, so the planner is not
- * linked to this program. This module also checks the rules for paths that do not depend on the
- * cluster. A user may have edited the file, and training itself would not notice a broken rule. */
+ * linked to this program. This module also checks rules for paths, except for rules that depend on
+ * the cluster. A user may have edited the file, and training itself would not notice a broken
+ * rule. */
 #include "model/program/plan_paths.h"
 
 #include <errno.h>

@@ -194,7 +194,8 @@ struct request {
 	/* Path of the file RUN/collect that makes the request. The controller removes this file
 	 * when it takes the request. */
 	const char *path;
-	/* The first stage whose file is missing. This number has not changed since since_us. */
+	/* The first stage whose file is missing. since_us: the time of this number's last
+	 * change. */
 	uint32_t missing;
 	int64_t since_us;
 };

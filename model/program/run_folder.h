@@ -14,8 +14,8 @@ bool run_folder_is_run(const char *folder);
 /* Writes the path of a folder with the run's newest checkpoint to out. *temporary: true if the
  * caller must remove the folder; false if the run folder itself is used, because this user may not
  * write to it. Files that the folder lacks are copied from the agents' run folders `others` (n),
- * fetched from `store` (model/files/remote.h; NULL: none), or requested from the run's controller
- * if that is running. -ENOENT: a file was not found anywhere; the message names it. */
+ * fetched from `store` (model/files/remote.h; NULL: none), or requested from the run's controller,
+ * if the controller is running. -ENOENT: a file was not found anywhere; the message names it. */
 int run_folder_checkpoint(const char *run, char *const *others, uint32_t n, const char *store,
 			  char *out, size_t room, bool *temporary, struct error *err);
 

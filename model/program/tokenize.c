@@ -204,8 +204,8 @@ static int put_jsonl(struct shard_file *s, FILE *in, const char *path, struct er
 }
 
 /* A block of the text that is being read. Its first `context` bytes repeat the end of the previous
- * block, which was encoded with that block. The first `skip` tokens are therefore not written
- * again. */
+ * block. The tokens of these bytes were written with the previous block, so the first `skip` tokens
+ * are not written again. */
 struct block {
 	char *text;
 	size_t held, room, context, skip;

@@ -151,7 +151,7 @@ static int open_plans(struct training *s, struct error *err)
 					     err);
 }
 
-/* Ends the schedule of the learning rate with the training, unless the user has given the
+/* Makes the schedule of the learning rate end when the training ends, unless the user has given the
  * schedule's length.
  */
 static void end_schedule(struct training *s)

@@ -66,8 +66,8 @@ static void shuffle_stages(struct rng *r, uint32_t *x, uint32_t n)
 	}
 }
 
-/* Exchanges neighbours in a path whose stage numbers differ by 1. A stage is exchanged at most
- * once. */
+/* Exchanges neighbouring stages of a path with probability `chance`, if their numbers differ by 1.
+ * A stage is exchanged at most once. */
 static void swap_neighbours(struct rng *r, float chance, uint32_t *path, uint32_t n)
 {
 	for (uint32_t i = 0; i + 1 < n; i++) {

@@ -39,7 +39,8 @@ int visit_rules_check(const struct visit_rules *r, uint32_t n_stages, struct err
 /* Returns the number of stages that a microbatch skips in iteration `iteration` (from 0) of
  * `iterations`. A schedule gives the number for each phase. Without a schedule, the number is 0 in
  * the first and last iterations (whole_first, whole_last), and `skip` in all other iterations.
- * *share: percentage of the microbatches that skip this number. */
+ * *share: percentage of the iteration's microbatches in which stages are skipped; 0: all
+ * microbatches. */
 uint32_t visits_skip(const struct visit_rules *r, uint64_t iteration, uint64_t iterations,
 		     uint32_t *share);
 

@@ -4,8 +4,8 @@
  *
  * Outputs and gradients have the right sizes, and contents that are cheap to make: a multiplication
  * and an addition for each number. These contents depend on the input, the weights and the earlier
- * calls, and are the same bits on every machine. Hashes, sums, checkpoints and verify therefore
- * find lost, repeated and damaged tensors as in training. AdamW steps the weights as in
+ * calls, and are the same bits on every machine. Hashes, sums, checkpoints and the command `verify`
+ * therefore find lost, repeated and damaged tensors as in training. AdamW steps the weights as in
  * training. */
 #include "model/backend.h"
 
@@ -25,7 +25,8 @@ struct pretend {
 	const struct stage_layout *l;
 	size_t size;   /* number of floats of an activation */
 	float *arrays; /* (ARRAY_COUNT, P) weights, gradient and moments */
-	/* The gradient is its first `size` floats, repeated, and only these are in memory. */
+	/* true: only the first `size` floats of the gradient are up to date. pretend_array fills
+	 * the rest of the gradient with copies of these floats. */
 	bool repeats;
 };
 

@@ -2,8 +2,8 @@
  *
  * A rehearsal runs a cluster whose agents compute nothing (device "pretend"). Its model has as
  * many stages and layers as the real model, but narrower ones: activations and gradients have
- * 1/divisor of the floats in the real model. On a network with 1/divisor of the real bandwidths,
- * which may be emulated, transfers therefore take the real times.
+ * 1/divisor of the floats in the real model. If the network, real or emulated, also has 1/divisor
+ * of the real bandwidths, transfers take the real times.
  */
 #ifndef MODEL_REHEARSAL_REHEARSAL_H
 #define MODEL_REHEARSAL_REHEARSAL_H

@@ -1,5 +1,5 @@
 /* Encodes and decodes as model/codec/codec.h defines. Quotients and sums of floats are computed in
- * double and then rounded to float, which changes nothing (53 bits are more than twice 24 and 2;
+ * double and then rounded to float, which changes nothing (53 bits are more than twice 24 plus 2;
  * Figueroa, 1995). */
 #include "model/tests/codec_reference.h"
 

@@ -163,7 +163,8 @@ TEST(gradients_are_rotated_where_they_are_stored)
 	}
 }
 
-/* Heads whose keys and values fit the cache run before others begin. */
+/* Heads form groups. The keys and values of a group's heads fit into a quarter of the cache
+ * together. A group runs before the next group begins. */
 TEST(heads_form_groups_by_cache)
 {
 	struct attention_args a = { .length = 4096, .heads = 16, .kv_heads = 16, .size = 128 };
@@ -196,7 +197,7 @@ TEST(heads_form_groups_by_cache)
  * of this time. */
 TEST(buffers_are_chosen_by_blocks)
 {
-	/* Shared memory in floats, more than two buffers of the widest heads need. */
+	/* Floats of shared memory. Two buffers for the widest heads need less. */
 	enum { BYTES = 103 << 10 >> 2 };
 	enum device_kernel dkv = KERNEL_ATTENTION_DKV;
 	struct attention_launch l;

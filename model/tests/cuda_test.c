@@ -394,8 +394,8 @@ TEST(repeated_passes_have_the_same_bits)
 	assert_int_equal(differing, 1);
 }
 
-/* bf16 has 8 bits, so factors have relative errors of up to 1/256, and the results of a layer have
- * a few times that. */
+/* bf16 has 8 bits, so factors have relative errors of up to 1/256. The errors of a layer's results
+ * are a few times as large. */
 TEST(stages_agree_in_bf16)
 {
 	struct model_config c = config;
@@ -576,8 +576,8 @@ TEST(a_chosen_cudnn_is_not_replaced)
 }
 
 /* In a backward pass, the kernels of norms also write the rounded gradient and the norms' outputs,
- * and attention's kernels rotate the gradients. Separate kernels for these would read the arrays
- * once more. */
+ * and attention's kernels rotate the gradients. Separate kernels would read the arrays once
+ * more. */
 TEST(a_backward_pass_has_few_kernels)
 {
 	struct model_config c = bf16_config();
@@ -623,7 +623,7 @@ TEST(stages_agree_when_tied)
 	check(&c, 0, 1, 9);
 }
 
-/* The loss is computed in chunks of rows, of which the last is shorter, and with activations in
+/* The loss is computed in chunks of rows, the last of which is shorter. The activations are in
  * device memory. */
 TEST(losses_agree_in_pieces)
 {
@@ -834,8 +834,8 @@ static unsigned run_beside(struct queued_passes *x)
 	return wrong;
 }
 
-/* The outputs have the same bits, however early or late the streams do their copies. An input
- * arrives while the pass before computes, and an output leaves while the pass after it computes. */
+/* The outputs have the same bits, however early or late the streams do their copies. A pass's input
+ * arrives while the previous pass computes, and its output leaves while the next pass computes. */
 TEST(copies_run_beside_passes)
 {
 	struct queued_passes x;
@@ -885,8 +885,8 @@ TEST(each_wait_between_streams_is_needed)
 	passes_fini(&x);
 }
 
-/* Outputs that are not collected in time keep their bytes, when the stage needs their buffer and
- * after the stage was freed. */
+/* An output that is not collected in time keeps its bytes if the stage needs the output's buffer,
+ * and also after the stage was freed. */
 TEST(outputs_outlive_their_buffers)
 {
 	struct stage_output *left[TASKS];
@@ -1042,7 +1042,7 @@ TEST(a_piece_of_a_state_rounds_its_own_weights)
 }
 
 /* States that are read or replaced, and the sum for a step, pass through two small buffers of
- * pinned memory. No array of the stage gets pinned memory for as long as the stage exists. */
+ * pinned memory. No pinned memory is allocated for whole arrays. */
 TEST(states_pass_through_small_pieces)
 {
 	struct adamw h = { 0.01f, 0.9f, 0.95f, 1e-8f, 0.1f };
@@ -1191,8 +1191,8 @@ TEST(a_stage_needs_little_memory_of_the_machine)
 	device_free_bytes = UINT64_MAX;
 }
 
-/* A trainer keeps activations on the device. Its stages therefore have none of the four buffers, on
- * the device and in pinned memory, through which an agent's activations cross the bus. */
+/* A trainer keeps activations on the device. Its stages therefore lack the four buffers through
+ * which an agent's activations cross the bus, both on the device and in pinned memory. */
 TEST(a_trainer_has_no_buffers_for_copies)
 {
 	struct hyperparameters hyper = { .adamw = { 1e-3f, 0.9f, 0.95f, 1e-8f, 0.1f } };

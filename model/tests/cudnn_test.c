@@ -127,7 +127,7 @@ static void run(struct cudnn *c, enum cudnn_pass pass, struct room *r)
 	assert_int_equal(cudnn_run(c, pass, &arrays, &err), 0);
 }
 
-/* Numbers of bf16 have 8 bits, and the sums here have up to T * HEADS of them. */
+/* A bf16 number has 8 bits, and a sum here has up to T * HEADS such numbers. */
 static void near(double got, double wanted)
 {
 	if (!(fabs(got - wanted) < 0.02 * (1 + fabs(wanted))))

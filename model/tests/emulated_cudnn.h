@@ -2,8 +2,9 @@
  *
  * Descriptors keep the attributes that are set. A plan keeps a copy of its graph, and executing the
  * plan computes the graph's operations one after another with plain loops, in double precision.
- * Each result is rounded to its tensor's type. The test thus sees which numbers a graph defines,
- * without the code under test. Unknown descriptors, attributes and operations fail the test.
+ * Each result is rounded to its tensor's type. The test thus learns which numbers a graph defines,
+ * independently of the code under test. Unknown descriptors, attributes and operations fail the
+ * test.
  */
 #include <math.h>
 #include <stdbool.h>
@@ -325,8 +326,8 @@ static uint16_t float_to_bf16(float f)
 	return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
-/* Returns a number at index i; dimensions of 1 are repeated. `heads` of an index are divided where
- * the tensor has fewer heads. */
+/* Returns a number at index i; dimensions of 1 are repeated. heads: number of heads that i[1]
+ * counts. If the tensor has fewer heads, consecutive values of i[1] share a head. */
 static double read_at(const struct fake_tensor *t, const int64_t i[4], int64_t heads)
 {
 	int64_t at = 0;

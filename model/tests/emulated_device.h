@@ -142,7 +142,7 @@ static void run_to_barrier(void)
 
 static void run_block(void)
 {
-	/* Fills shared memory with garbage, because a block may not rely on an earlier block's
+	/* Fills shared memory with garbage, because a block must not rely on an earlier block's
 	 * data. */
 	for (size_t i = 0; i < block.shared_size + FENCE; i++)
 		block.shared[i] = NAN;

@@ -1,5 +1,5 @@
-/* Tests folders of the transformers library that the library itself would not write, as users may
- * have them. tests/parity compares folders that the library writes. */
+/* Tests folders in the format of the transformers library that users may have, but that the library
+ * itself would not write. tests/parity compares folders that the library writes. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>

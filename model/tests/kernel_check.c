@@ -347,7 +347,7 @@ static void check_adamw(struct check *c)
 	again(c);
 }
 
-/* The sums of blocks must have the bits of the CPU's. */
+/* The sums of blocks must have the same bits as on the CPU. */
 static void check_squares(struct check *c)
 {
 	size_t n = c->s->rows * c->s->width, blocks = squares_blocks(n);
@@ -444,7 +444,8 @@ static void check_codec_form(struct check *c, unsigned bits, unsigned group, boo
 	again(c);
 }
 
-/* Compares with the CPU's codec in bf16, for numbers of all kinds. */
+/* Compares the kernels that encode and decode bf16 with the CPU's codec, for numbers of all
+ * kinds. */
 static void check_bf16_codec(struct check *c)
 {
 	static const uint32_t bits[] = { 0x7f800000, 0xff800000, 0x7fc00000, 0xffa00001,
@@ -662,8 +663,8 @@ static void check_attention(struct check *c)
 	again(c);
 }
 
-/* Makes all scores about -120: less than the logarithm of the smallest float. Reports on cuDNN say
- * that it then computed NaN for keys beyond the last one. */
+/* Makes all scores about -120: less than the logarithm of the smallest float. According to bug
+ * reports, cuDNN computed NaN from such scores, for keys beyond the last key. */
 static void lower_scores(struct check *c, struct attention *x)
 {
 	const size_t d = c->s->head_size, queries = c->s->heads;

@@ -52,8 +52,8 @@ static void check_package(const char *package)
 	file_remove_folder(root);
 }
 
-/* In an image with PyTorch, the library is only among the Python packages of its environment: in
- * its own package, or from CUDA 13 on in a common one. */
+/* In an image with PyTorch, the library is only among the environment's Python packages. It is in a
+ * package of its own or, from CUDA 13 on, in a package with other libraries. */
 TEST(a_library_among_python_packages_is_found)
 {
 	check_package("cu13");

@@ -33,8 +33,8 @@ static void read_config(const uint8_t *data, size_t size)
 	if (model_config_parse(&c, &r, (const char *)data, size, "fuzz", &err))
 		return;
 	expect(model_config_check(&c, &err) == 0);
-	/* If the text has no hyperparameters, r still has the preset's, which may not suit this
-	 * model. */
+	/* If the text has no hyperparameters, r still has those of the preset, which might not suit
+	 * this model. */
 	text = model_config_print(&c, memcmp(&preset, &r, sizeof(r)) != 0 ? &r : NULL);
 	expect(text && model_config_parse(&c, &r, text, strlen(text), "again", &err) == 0);
 	free(text);

@@ -139,8 +139,8 @@ TEST(softmax_in_tiles)
 
 TEST(bf16_rounds_to_even)
 {
-	/* In steps of bf16 above 1, the first row has 0; 0.5, which rounds down to even; 1.5, which
-	 * rounds up to even; and a little more than 0.5, which rounds up. */
+	/* The first row is 1 plus some steps of bf16: 0 steps; 0.5, which rounds down to even; 1.5,
+	 * which rounds up to even; and a little more than 0.5, which rounds up. */
 	static const float x[2][4] = { { 1, 0x1.01p0f, 0x1.03p0f, 0x1.010002p0f },
 				       { -2.5f, 0, 0x1p-126f, 3e38f } };
 	static const uint16_t want[2][3] = { { 0x3f80, 0x3f80, 0x3f82 },

@@ -83,9 +83,9 @@ static size_t space_after(const struct characters *c, const char *text, size_t a
 	return at;
 }
 
-/* Returns true if `a`, found at w->at, consists only of white space that the token before it has
- * already stripped. The tokenizers package drops such a token, but only if the token also strips
- * the white space before it (lstrip). */
+/* Returns true if `a`, found at w->at, is to be dropped. The tokenizers package drops a token under
+ * two conditions: the token consists only of white space that the preceding token has stripped, and
+ * the token itself has lstrip. */
 static bool is_stripped(const struct added_walk *w, const struct added *a)
 {
 	return a->lstrip && w->at + a->size <= w->done;

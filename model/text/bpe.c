@@ -76,8 +76,8 @@ struct output {
 	int32_t *tokens;
 	size_t n, room;
 	int rc; /* error code of the first failure */
-	/* byte of the given text that has no token; NULL: none, or only the normalised text has
-	 * it */
+	/* byte of the given text that has no token; NULL: there is none, or the byte is only in the
+	 * normalised text */
 	const char *lacking;
 };
 

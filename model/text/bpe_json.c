@@ -292,8 +292,8 @@ static uint32_t count_tokens(struct reader *r, json_t *vocab, const json_t *adde
 		const json_t *given = json_object_get(one, "id");
 
 		if (!given && json_object_get(one, "file"))
-			/* This token has no number of its own. It is in the vocabulary or an added
-			 * token of this file, and is counted there. */
+			/* This token has no number of its own. It is counted as a token of the
+			 * vocabulary, or as an added token of this file. */
 			continue;
 		if (!is_id(given))
 			refuse_added(r, -EINVAL, one, "id: expected a number below 4194304");

@@ -24,10 +24,10 @@
 struct corpus; /* opaque; read-only once made, so threads may share it */
 
 /* Reads the files in the order of paths (n_paths) and gives *out to the caller. n_paths 0: reads
- * the default corpus, the English texts of Debian's fortunes, sorted by name, from the bundle or
- * else from Debian's package. sequence: length T of a sequence. Errors name the file (unreadable,
- * empty, neither text nor a token shard), or say that the corpus is too short for training and
- * validation. */
+ * the default corpus, which is the English texts of Debian's fortunes, sorted by name. The texts
+ * come from the bundle, or else from Debian's package. sequence: length T of a sequence. Errors
+ * name the file (unreadable, empty, neither text nor a token shard), or say that the corpus is too
+ * short for training and validation. */
 int corpus_new(struct corpus **out, char *const *paths, size_t n_paths, uint32_t sequence,
 	       uint64_t seed, struct error *err);
 /* Makes a corpus from a copy of bytes in memory; for tests. */

@@ -331,7 +331,7 @@ static bool is_piece(const struct piece_text *p, int32_t token)
 }
 
 /* Decodes a run of pieces. With "legacy", every run loses the space before it. Without "legacy",
- * only the first run of the text can lose this space: if prefix_first is set. */
+ * only the first run of the text loses this space, and only if prefix_first is set. */
 static int decode_run(struct piece_text *p, struct text *out, const int32_t *tokens, size_t n,
 		      bool first)
 {

@@ -30,8 +30,9 @@ struct question {
  * if the line is blank. -EINVAL: the line is no question, or the tokenizer lacks tokens for it; the
  * error names path and line. -ENOMEM.
  *
- * As in lm_eval, context and choice are encoded together. The tokens of the context alone are
- * counted, and the tokens after this number are the choice's. White space at the end of the context
+ * As in lm_eval, context and choice are encoded together. The context is also encoded alone,
+ * without the white space at its end, which gives n tokens. Of the joint tokens, the first n belong
+ * to the context, and the others belong to the choice. White space at the end of the context thus
  * counts as a part of each choice, because many tokens begin with a space. The token that begins a
  * document is put first, if the tokenizer has one. */
 int question_read(struct question *out, struct tokenizer *t, const char *line, size_t size,

@@ -94,7 +94,8 @@ static int check_kind(const char *path, const char *data, size_t size, struct er
 	return 0;
 }
 
-/* Copies a file to a folder, as `name`, or under the standard name of its kind. */
+/* Copies a tokenizer's file to the folder `to`, as `name`. NULL: under the standard name of its
+ * kind. */
 static int copy_file(const char *from, const char *to, const char *name, struct error *err)
 {
 	char path[PATH], *data;
@@ -163,8 +164,8 @@ static int open_file(struct tokenizer *t, const char *path, const struct beside 
 	return rc;
 }
 
-/* Opens the tokenizer of a folder. Like the transformers library, prefers a tokenizer.json, unless
- * that is not supported and there is a SentencePiece model. */
+/* Opens the tokenizer of a folder. Like the transformers library, prefers a tokenizer.json. If the
+ * tokenizer.json is not supported, opens the folder's SentencePiece model, if there is one. */
 static int open_folder(struct tokenizer *t, const char *folder, struct beside *beside,
 		       struct error *err)
 {
@@ -271,8 +272,8 @@ int tokenizer_encode(struct tokenizer *t, const char *text, size_t size, int32_t
 /* ---- cuts in a text ---- A text is cut before white space that follows another character, because
  * words end there under every rule of split.h. But pieces of a SentencePiece model may continue
  * across such a place, and the model may put a space before each text. Each cut is therefore
- * tested: the tokens of some bytes before the cut must be the first tokens of these bytes and those
- * after the cut. */
+ * tested. Some bytes before the cut are encoded alone, and then together with the bytes after the
+ * cut. The first result must be the beginning of the second. */
 
 static bool is_space(char c)
 {

@@ -25,8 +25,9 @@ void tokenizer_free(struct tokenizer *t); /* NULL is allowed */
 /* Returns true if the folder of a model or a checkpoint contains a tokenizer. This includes
  * tokenizers that tokenizer_open refuses, such as a vocab.json without a tokenizer.json. */
 bool tokenizer_is_in(const char *folder);
-/* Copies a tokenizer's file, or the tokenizer files of a folder, to another folder as
- * tokenizer.json or tokenizer.model, with the files beside it. */
+/* Copies a tokenizer to the folder `to`, as tokenizer.json or tokenizer.model. `from`: the
+ * tokenizer's file, or a folder. If `from` is a folder or a file with such a name, the files beside
+ * the tokenizer are copied too (beside.h). */
 int tokenizer_copy(const char *from, const char *to, struct error *err);
 
 uint32_t tokenizer_vocab(const struct tokenizer *t); /* returns a number above all tokens */

@@ -145,8 +145,8 @@ INLINE_ void decode_group(float x[GROUP_MOST], const unsigned char *from, size_t
 	}
 }
 
-/* Subtracts the means of their channels from n numbers, or adds the means. channel: channel of
- * the first number. Returns the channel of the number that follows the last number. */
+/* Subtracts from each of n numbers the mean of the number's channel, or adds this mean. channel:
+ * channel of the first number. Returns the channel of the number that follows the last number. */
 INLINE_ size_t shift_by_means(float *to, const float *from, size_t n, const struct quantiser *q,
 			      size_t channel, bool remove)
 {

@@ -8,8 +8,9 @@
 
 #include <stdint.h>
 
-/* Numbers of this size or more cannot be encoded. This constant is compared with a float's bits
- * without the sign, which grow with the float's magnitude; the bits of NaN are the largest. */
+/* Numbers of this size or more cannot be encoded. The code compares this constant with a float's
+ * bits without the sign. These bits grow with the float's magnitude, and those of NaN are the
+ * largest. */
 #define CODEC_TOO_LARGE 0x7e800000u /* 2^126 */
 #define CODEC_SMALLEST 0x0d80u      /* the number 2^-100 in bf16 */
 #define CODEC_NAN 0x7fc0u           /* NaN in bf16 */

@@ -2,9 +2,10 @@
  * the same bits on every machine.
  *
  * One source (exact_body.h) is compiled for several instruction sets, like vector_body.h, but the
- * compiler may not contract a multiplication and an addition. Operations are therefore rounded
- * correctly and in a fixed order with every instruction set, and on a GPU too (cuda/kernels.h).
- * tests/exact_test.c compares all of these. Callers find the operations in vector.h's table.
+ * compiler is not allowed to contract a multiplication and an addition. With every instruction set,
+ * and on a GPU too (cuda/kernels.h), operations therefore have a fixed order, and each result is
+ * rounded correctly. tests/exact_test.c compares the results of all sets and of the GPU's kernels.
+ * Callers find the operations in vector.h's table.
  */
 #ifndef MODEL_CPU_EXACT_H
 #define MODEL_CPU_EXACT_H
