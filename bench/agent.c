@@ -1,7 +1,7 @@
 /* Measures what the host does to pass tensors through an agent. Three agents run on loopback, each
  * a process with a stage of its own. Every microbatch goes to each of them in turn and back to the
- * first, forward and backward: six tensors travel for it. The device `pretend` takes the time of a
- * card but computes nothing, so the processor times are those of the host's work.
+ * first, forward and backward. This takes six transfers of a tensor. The device `pretend` takes the
+ * time of a card but computes nothing, so the processor times are those of the host's work.
  *
  *     build/bench/agent [FORMAT] [MICROBATCHES] [TOKENS]
  *         FORMAT fp32, bf16, q8 or q6, or all (default); 8 microbatches of 4,096 tokens with
@@ -42,7 +42,7 @@ struct usage {
 	double loop_s, compute_s, codec_s, others_s;
 	/* Longest turn of the loop: in wall time, and in processor time. */
 	double longest_turn_s, longest_busy_s;
-	long faults; /* page faults: pages that the kernel gave during the measurement */
+	long faults; /* minor page faults during the measurement */
 	long turns;  /* turns of the loop */
 };
 
@@ -452,9 +452,9 @@ static double s_since(int64_t us)
 	return (double)(clock_monotonic_us() - us) * 1e-6;
 }
 
-/* Measures what one of three replicas computes when the replicas sum a stage's gradient. Calls the
- * functions of the worker's jobs: the replica encodes its gradient, sums its third of all three
- * gradients, and decodes and hashes the whole sum. */
+/* Measures what one of three replicas computes when the replicas sum a stage's gradient. The
+ * replica encodes its gradient, sums its third of all three gradients, and decodes and hashes the
+ * whole sum. An agent's worker calls the same functions. */
 static void measure_sum(size_t floats, enum tensor_format format)
 {
 	static const uint16_t nodes[] = { 0, 1, 2 };

@@ -3,9 +3,9 @@
  *
  *   build/bench/codec [MEGABYTES [ROUNDS]]      default: 64 7
  *
- * A line gives, for one thread, gigabytes of floats per second of processor time, and this speed
- * as a share of memcpy's speed with the same floats. The operations and memcpy take turns, and
- * the best of the rounds counts, because other programs disturb a busy machine. */
+ * Uses one thread. A line gives gigabytes of floats per second of processor time. It also gives
+ * this speed as a share of memcpy's speed with the same floats. The operations and memcpy take
+ * turns, and the best of the rounds counts, because other programs disturb a busy machine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,10 +4,11 @@
  *         default: 1000 agents, 12 iterations, 2 microbatches for each data node
  *
  * The installed controller runs the cluster. The agents are played by processes of this program,
- * some hundred in each. An agent has its own key and socket, sends ten heartbeats a second, answers
- * every message, and reports a started iteration as finished after two seconds. Then the run is
- * paused, so that only the heartbeats are left. The program prints lines of JSON: the cores used by
- * heartbeats and by the whole run, the CPU time that an iteration takes, and the resident memory.
+ * about a hundred agents in each process. An agent has its own key and socket, sends ten heartbeats
+ * a second, answers every message, and reports a started iteration as finished after two seconds.
+ * Then the run is paused, so that only the heartbeats are left. The program prints lines of JSON:
+ * the cores used by heartbeats and by the whole run, the CPU time that an iteration takes, and the
+ * resident memory.
  */
 #include <errno.h>
 #include <poll.h>
@@ -160,7 +161,7 @@ static void send_report(struct actor *a, int64_t now)
 	a->done_at_us = 0;
 }
 
-/* Hashes of a sum, all 0: all agents report the same hashes, so the sums agree. */
+/* Hashes of a sum. All agents report 0 for every hash, so their sums agree. */
 static const uint64_t no_slices[MSG_NODES];
 
 static void send_reduced(struct actor *a, const struct msg_reduce *order)
@@ -382,7 +383,8 @@ static FILE *start_controller(int n, int iterations, int per_data_node, char *ad
 	return NULL;
 }
 
-/* Returns the user and system time of a thread of the controller, or of all threads (""). */
+/* Returns the user and system time of the controller, in seconds. task: "task/ID/" for one thread;
+ * "": all threads. */
 static double cpu_s(const char *task)
 {
 	char path[96], text[1024];

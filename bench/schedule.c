@@ -8,8 +8,9 @@
  *
  *   - the seconds of an iteration and of the sum of gradients
  *   - the gap to the lower bound
- *   - if the published scheduler's schedule is known: the ratio to its time under the same
- *     execution model (below 1 is better), and the milliseconds until a better plan was found
+ *   - if the published scheduler's schedule is known: the iteration divided by the published
+ *     schedule's iteration, both under our execution model (below 1 is better), and the
+ *     milliseconds until a better plan was found
  *   - the milliseconds to the first valid plan, and to a plan within 1% of the final one
  *   - evaluations per second
  *   - the microseconds of a full run of the final plan in the fast simulation
@@ -22,15 +23,17 @@
  * the plan is repaired without the node. Its columns are:
  *
  *   - the milliseconds to the first valid plan, median and longest
- *   - the ratio of the plan that was repaired for a tenth of a second to a fresh plan of the whole
- *     budget: the mean, the worst, and the number of plans within 2%
+ *   - the iteration of a plan that was repaired for a tenth of a second, divided by the iteration
+ *     of a fresh plan that took the whole budget: the mean, the worst, and the number of plans
+ *     within 2%
  *   - the same ratio for a repair that begins at a plan without the node, made in advance
  *   - the same ratio for a second fresh plan with another seed
  *
  * --phases plans runs of 1,200 iterations with tensors in 6 bits and overlapping sums. It prints
  * the seconds of a run with one allocation of nodes to stages for all phases, and with one for each
- * phase. Then follow the seconds for which the run waits for moving nodes and, for each phase, the
- * seconds of an iteration, the moves, and the nodes of each stage. Each search has the budget.
+ * phase. It also prints the seconds for which the run waits for moving nodes. For each phase it
+ * prints the seconds of an iteration, the moves, and the nodes of each stage. --budget is the
+ * budget of each search.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -56,7 +59,7 @@ struct options {
 	uint64_t seed;
 	int threads, most_nodes;
 	bool cpu_time, repairs, phases;
-	/* NULL: no files are written (out), all algorithms are run (algorithm). */
+	/* out NULL: no files are written. algorithm NULL: all algorithms are run. */
 	const char *out, *algorithm;
 };
 
@@ -67,15 +70,15 @@ struct row {
 	/* ratio: iteration_s divided by that of the published schedule; 0: no schedule was
 	 * published for this instance. */
 	double iteration_s, sync_s, bound_s, ratio;
-	/* Milliseconds until a plan was better than the published schedule; 0: no plan was, or no
-	 * schedule was published. */
+	/* Milliseconds until a plan was better than the published schedule; 0: no plan was better,
+	 * or no schedule was published. */
 	double beats_ms;
 	double first_ms, within_ms, per_s, run_us;
 };
 
 /* The seconds of an iteration of the published schedules, under our execution model with an
- * overhead of 0.13 s. shipped20: from the published paths. The others: from the output of the
- * published code (one20_s16: no output in ten minutes). */
+ * overhead of 0.13 s. The figure of shipped20 comes from the published paths, the other figures
+ * from the output of the published code. 0: this code had no output after ten minutes. */
 static const struct {
 	const char *name;
 	double seconds;
@@ -376,8 +379,9 @@ static struct cluster *generate(const struct regions *regions, int nodes, int st
 	return c;
 }
 
-/* Changes the delays of an instance to the delays of tensors in 6 bits. The file gives only whole
- * delays, so the time of the bytes is computed from the regions' latencies. */
+/* Changes the delays of an instance to the delays of tensors in 6 bits. Only the transfer time of
+ * the bytes changes. The file does not say how long the bytes take. This time is computed: the
+ * delay, minus the overhead, minus the latency between the regions. */
 static void shorten(struct cluster *c, const struct regions *regions)
 {
 	const struct tensor_formats formats = { FORMAT_Q6, FORMAT_Q6 };

@@ -5,7 +5,7 @@
  *     build/bench/tui run.rec [COLUMNS ROWS]
  *         measures the time to apply an event, to draw a picture, and to step back, in memory
  *     build/bench/tui COLUMNSxROWS SECONDS PROGRAM ARGUMENTS...
- *         runs a program on a terminal of its own, with the TERM of this one. Measures the time to
+ *         runs a program on a terminal of its own, with this terminal's TERM. Measures the time to
  *         its first picture, from a key to the screen, the bytes per second to the terminal and the
  *         CPU time. The program is `build/bin/skippipe-console --play run.rec`, or a connected
  *         console.

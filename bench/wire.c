@@ -10,9 +10,10 @@
  *         the cost of a turn of a process that dials many peers and sends to one of them
  *     build/bench/wire listen ADDRESS DIR
  *     build/bench/wire fill ADDRESS DIR [SECONDS] [CONNECTIONS] [BYTES]
- *         on two machines: activations after a pause, bulk data, and activations among bulk data;
- *         with BYTES instead: pairs of activations of this size, the second sent half a transfer
- *         time after the first. DIR holds the keys of both machines; the first run makes them
+ *         on two machines: activations after a pause, bulk data, and activations among bulk data.
+ *         With BYTES, sends only pairs of activations of this size: the second activation follows
+ *         the first after half of a transfer time. DIR holds the keys of both machines; the first
+ *         run makes them
  *
  * Every figure is one line of JSON. The processes fork before they use nanomsg, because its state
  * does not survive a fork.
@@ -570,8 +571,8 @@ static void print_pauses(struct far *f, double pause_s)
 		f->n > 0 ? f->took_ms[f->n - 1] : 0);
 }
 
-/* Sends bulk data without a pause and, with `activations`, an activation every quarter of a second.
- * The first two seconds do not count for the steady rate, because the rate still grows. */
+/* Sends bulk data without a pause. With `activations`, also sends an activation every quarter of a
+ * second. The steady rate excludes the first two seconds, in which the rate still grows. */
 static void print_bulk(struct far *f, double seconds, bool activations)
 {
 	struct post_peer_info info;

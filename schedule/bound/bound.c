@@ -1,9 +1,9 @@
 /* The bound, computed in parts as time allows.
  *
- * The first parts are the bounds of single data nodes; the latest to finish comes first. Then
- * come the bounds of single stages, and then the coverage bound, which takes several steps. A data
- * node is skipped if it equals a data node that was examined. Each part can only raise the bound,
- * so the bound is valid after any part. */
+ * The first parts are the bounds of single data nodes. The data node that finishes last is examined
+ * first. Then come the bounds of single stages, and then the coverage bound, which takes several
+ * steps. A data node is skipped if it equals a data node that was examined. Each part can only
+ * raise the bound, so the bound is valid after any part. */
 #include "schedule/bound/bound.h"
 
 #include <math.h>
@@ -16,15 +16,16 @@
 #include "schedule/bound/single_machine.h"
 #include "schedule/bound/shortest_paths.h"
 
-/* Argument most_states of single_machine_least_s: number of partial schedules kept for each triple
- * of forward passes, losses and backward passes done. */
+/* Argument most_states of single_machine_least_s: number of partial schedules that are kept in each
+ * group. All partial schedules of a group have the same number of forward passes done, the same
+ * number of losses, and the same number of backward passes. */
 #define MOST_STATES 100
 /* After this many examined hops, the remaining data nodes are skipped. */
 #define MOST_HOPS 300000000L
-/* During a search, bound_beside takes a step of the bound every n_nodes / NODES_APART + 1
- * evaluations. A step that compared partial schedules (states) delays the next step:
- * STATES_A_VISIT states count as much as one simulated visit. The bound then takes about a tenth
- * of the search's time. */
+/* During a search, bound_beside takes a step of the bound, then waits for n_nodes / NODES_APART + 1
+ * evaluations. If the step compared partial schedules (states), the wait is longer by the time of
+ * that work: STATES_A_VISIT states take as long as one simulated visit. The bound then takes about
+ * a tenth of the search's time. */
 #define NODES_APART 4
 #define STATES_A_VISIT 1
 /* Limits of one call of bound_answer: at most this many steps, and this many compared states. */

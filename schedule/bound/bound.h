@@ -4,8 +4,8 @@
  * The bound is the largest of three kinds of bounds (docs/bounds.md):
  *
  *   one data node alone    single_machine.h, with the least lags that shortest_paths.h finds
- *   one stage alone        its nodes have to serve the visits that exposure demands between the
- *                          earliest arrival and the latest departure
+ *   one stage alone        between the earliest arrival and the latest departure, its nodes have
+ *                          to serve the visits that exposure demands
  *   all data nodes         each stage gets the visits that exposure demands: coverage_bound.h
  *
  * Internal to schedule/.

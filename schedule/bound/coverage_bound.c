@@ -1,11 +1,11 @@
 /* Tries lengths T of the iteration, one after the other.
  *
- * A point of the hull (nearest_point.h) is a vector: how often trips that fit into T visit each
- * stage. The prices of visits are the direction from the hull's nearest point to the demanded
- * numbers. At these prices, pricing.h finds for each data node the trips within T whose visits
- * have the highest total price. If all these totals together are less than the total price of the
- * demanded visits, T is impossible, and a longer T is tried. Otherwise the visits of these trips
- * become one more point of the hull.
+ * A point of the hull (nearest_point.h) has a number for each stage: the visits that some trips
+ * within T make, minus the demanded visits. The prices of visits are the hull's point nearest to
+ * the origin, negated. At these prices, pricing.h finds for each data node the trips within T whose
+ * visits have the highest total price. If all these totals together are less than the total price
+ * of the demanded visits, T is impossible, and a longer T is tried. Otherwise the visits of these
+ * trips give one more point of the hull.
  *
  * A step examines one kind of data node, so that a search can run between two steps. */
 #include "schedule/bound/coverage_bound.h"
@@ -21,8 +21,8 @@
 #define FIRST_STRIDE 0.04
 #define LAST_STRIDE 0.001
 #define MOST_PRICES 100 /* largest number of prices that are tried for one T */
-/* pricing.h keeps at most MOST_STATES states. It keeps fewer, STATES_BY_SIZE / size, if data nodes
- * have many microbatches and slots (coverage_bound.size). */
+/* Number of states that pricing.h keeps: MOST_STATES or STATES_BY_SIZE / size, whichever is less.
+ * `size` (coverage_bound.size) is large if data nodes have many microbatches and slots. */
 #define MOST_STATES 300
 #define STATES_BY_SIZE 20000
 /* Limit of routes given to pricing.h; if there are more routes, neighbouring routes are merged. */
@@ -45,8 +45,8 @@ struct coverage_bound {
 	struct shortest_paths *w;
 	const int *sent;
 	int n_kinds, n_ready; /* number of kinds; number of kinds whose routes are known */
-	/* Largest product, over all kinds, of microbatches and squared slots. The work of pricing.h
-	 * is proportional to this product. */
+	/* The product microbatches * slots^2, for the kind with the largest product. The work of
+	 * pricing.h is proportional to this product. */
 	int size;
 	struct kind *kinds;
 	int n_sets;

@@ -1,16 +1,16 @@
 /* coverage_bound.h - a lower bound of the iteration time that takes the visits of all stages into
  * account.
  *
- * A data node alone would skip the stages that are far from it, but equal exposure (CC3) forbids
- * that all data nodes do so. Each visit of a stage therefore gets a price, above 0 if too few
- * microbatches would visit the stage. Within T seconds, the total price of a data node's visits is
- * limited (pricing.h). The trips follow the fastest path through each set of stages
- * (shortest_paths.h). If these limits together are below the total price of the demanded visits,
- * no paths and no order of tasks make an iteration of T seconds possible.
+ * A data node alone would skip the stages that are far from it. Equal exposure (CC3) does not allow
+ * all data nodes to skip such a stage. Therefore each visit of a stage gets a price. The price is
+ * above 0 if too few microbatches would visit the stage. Within T seconds, the total price of a
+ * data node's visits is limited (pricing.h). The trips follow the fastest path through each set of
+ * stages (shortest_paths.h). If these limits together are below the total price of the demanded
+ * visits, an iteration of T seconds is impossible.
  *
- * The prices are the direction that separates the visits that can be made from those that must be
- * made (nearest_point.h). The search tries longer and longer T until some T cannot be proved
- * impossible. Then it continues in smaller and smaller steps. Internal to schedule/.
+ * The prices are the direction that separates the visits that can be made from the visits that must
+ * be made (nearest_point.h). The search proves longer and longer T impossible, until a proof fails.
+ * Then it continues in smaller and smaller steps. Internal to schedule/.
  */
 #ifndef SCHEDULE_COVERAGE_BOUND_H
 #define SCHEDULE_COVERAGE_BOUND_H

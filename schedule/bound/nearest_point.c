@@ -5,9 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Weights and pivots below TINY count as 0. A squared length counts as 0 if it is at most TINY
- * times the squared length of the newest point, or at most TINY if that point is shorter than
- * 1. */
+/* Weights and pivots below TINY count as 0. A squared length counts as 0 if it is at most TINY * s.
+ * Here s is the squared length of the newest point, or 1 if the point is shorter than 1. */
 #define TINY 1e-10
 
 /* The mixture has at most one point more than there are coordinates. */

@@ -1,9 +1,10 @@
 /* nearest_point.h - decides whether the origin is in the hull of points that are found one at a
  * time.
  *
- * The hull's point nearest to the origin gives a direction. The caller finds the point of its set
- * with the least dot product with that direction. If the product is above 0, the origin is outside
- * the hull of the whole set. Otherwise the caller adds the point and asks for the next direction.
+ * The hull's point nearest to the origin gives a direction. The caller has a set of points, and
+ * finds the point whose dot product with the direction is least. If this product is above 0, the
+ * origin is outside the hull of the whole set. Otherwise the caller adds the point and asks for the
+ * next direction.
  *
  * Source: P. Wolfe, Finding the nearest point in a polytope, Mathematical Programming 11 (1976).
  * Internal to schedule/.

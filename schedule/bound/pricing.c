@@ -54,8 +54,8 @@ static bool no_worse(const struct state *a, const struct state *b, int under_way
 	return true;
 }
 
-/* Merges the state into the most similar state of the list, which is full. The result has the
- * earlier of each time and the higher total price of the two states. */
+/* Merges the state into the most similar state of the list, which is full. The result
+ * gets the higher total price of the two states, and for each time the earlier one. */
 static void merge_state(const struct pricing *t, struct state *list, const struct state *s,
 			int under_way)
 {
@@ -168,8 +168,8 @@ static void send_out(struct pricing *t, const struct state *from, int under_way,
 	reach_state(t, &s, under_way + 1, unsent - 1);
 }
 
-/* Extends all states in which `tasks` tasks are done by one more task. A task must start early
- * enough that the machine can still do all its remaining tasks in time. */
+/* Adds one task to every state in which `tasks` tasks are done. The task must start early enough
+ * that the machine can still do all its remaining tasks in time. */
 static void take_layer(struct pricing *t, int tasks)
 {
 	const struct pricing_request *q = t->request;

@@ -9,8 +9,9 @@
  *
  * The search walks through the numbers of F and B done, as in single_machine.h. Of two states with
  * equal numbers, the one that is later in all its times and has no higher total price is dropped.
- * If too many states are left, two of them become one with the better of each value. The result
- * can then only be too high, which keeps the bound valid. Internal to schedule/. */
+ * If too many states are left, two of them are merged: the new state has the earlier times and the
+ * higher total price. The result can then only be too high, which keeps the bound valid. Internal
+ * to schedule/. */
 #ifndef SCHEDULE_PRICING_H
 #define SCHEDULE_PRICING_H
 

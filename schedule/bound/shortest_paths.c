@@ -130,8 +130,8 @@ static void lower_cell(double *cell, double s)
 		*cell = s;
 }
 
-/* Extends a path that has reached u after k visits, with `top` as its highest stage, to all nodes
- * that may follow. */
+/* Extends a path to all nodes that may follow. The path has reached u after k visits, and its
+ * highest stage is `top`. */
 static void spread_from(struct shortest_paths *w, int k, const double *from_u, int top, double s)
 {
 	double *at_top = w->at_top + (size_t)(k + 1) * (size_t)w->n;
@@ -223,7 +223,7 @@ int shortest_paths_sets(const struct shortest_paths *w)
 
 /* The first stages of a set. All sets that begin with these stages share the rows of the tables. */
 struct prefix {
-	/* Number of visits so far; the highest stage, and the stage visited before it. */
+	/* Number of visits so far; highest stage of the prefix, and its second highest stage. */
 	int visits, top, under;
 	uint64_t stages;
 };
@@ -236,8 +236,8 @@ struct by_set {
 	uint64_t *stages; /* where the next set is written; NULL: the caller wants no sets */
 };
 
-/* For each node v of the stage, writes to to[v] the least seconds in which a path reaches v after
- * the stages of the prefix. */
+/* Fills to[v] for each node v of the stage: the least seconds in which a path reaches v after the
+ * stages of the prefix. */
 static void enter_stage(struct by_set *b, const struct prefix *p, int stage, double *to)
 {
 	struct shortest_paths *w = b->w;

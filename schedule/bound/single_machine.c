@@ -46,8 +46,8 @@ static bool no_worse(const struct state *a, const struct state *b, int under_way
 	return true;
 }
 
-/* Merges the state into the most similar state of the list. The result has the earlier of each time
- * of the two states. */
+/* Merges the state into the most similar state of the list. For each time, the result gets the
+ * earlier one of the two states. */
 static void merge_state(struct state *list, int n, const struct state *state, int under_way)
 {
 	double closest = INFINITY;
@@ -126,7 +126,7 @@ static void extend_state(struct walk *w, struct done d, const struct state *from
 	}
 }
 
-/* Extends all states in which `tasks` tasks are done by one more task. The index of a list of
+/* Adds one task to every state in which `tasks` tasks are done. The index of a list of
  * states (cell) encodes the done tasks of microbatches under way (struct done). All other done
  * tasks belong to finished microbatches, each of which has done its three tasks. */
 static void take_layer(struct walk *w, int tasks)

@@ -10,7 +10,7 @@
  *
  * The search walks through the numbers of F, L and B done so far. Of two states with the same
  * numbers, the one that is later in all its times is dropped, which keeps the result exact. If too
- * many states are left, two are merged and get the earlier of each of their times. Then the result
+ * many states are left, two states are merged: the new state has the earlier times. Then the result
  * is only a lower bound. Internal to schedule/. */
 #ifndef SCHEDULE_SINGLE_MACHINE_H
 #define SCHEDULE_SINGLE_MACHINE_H
@@ -37,9 +37,10 @@ struct single_machine {
  * of states kept in a group.
  *
  * Only a formula is used if most_states is 0, or if there are more than SINGLE_MACHINE_MOST_SLOTS
- * slots or SINGLE_MACHINE_MOST_MB microbatches. The formula is the sum of all round trips, divided
- * by the number of slots. It adds the unused time of slots whose first F or last B waits for the
- * machine. */
+ * slots or SINGLE_MACHINE_MOST_MB microbatches. The formula takes the longest of three times: one
+ * round trip; all tasks of the machine; and the sum of all round trips and of the unused times of
+ * slots, divided by the number of slots. A slot is unused while its first F or its last B waits for
+ * the machine. */
 double single_machine_least_s(const struct single_machine *m, int most_states, bool *exact);
 
 #endif

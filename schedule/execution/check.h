@@ -3,17 +3,17 @@
  *
  *   shape   Every node is assigned at most once. Stages have the sizes of the cluster. Paths have
  *           path_length nodes that exist and are linked, and visit no stage twice.
- *   share   With skip_share, that percentage of each data node's microbatches has path_length
- *           nodes. The other microbatches visit every stage.
+ *   share   In a plan with skip_share, this percentage of each data node's microbatches visits
+ *           path_length nodes. The other microbatches visit every stage.
  *   batch   Every data node sends microbatches_per_data_node. If data nodes are excluded, the
  *           remaining data nodes may send the excluded nodes' microbatches too, so that the total
  *           is the same.
  *   CC1     Every path starts in stage 0, at the microbatch's own data node.
- *   CC2     Stages ascend, but two stages of neighbouring numbers that follow one another may be
- *           exchanged. Exchanges do not overlap, and stage 0 stays first.
+ *   CC2     Stages ascend along a path, with one exception: the path may visit stage s + 1 just
+ *           before stage s. Such exchanges do not overlap, and stage 0 stays first.
  *   CC3     All stages but 0 are visited by the same number of microbatches, to within one.
- *   TC1     No node ever holds more microbatches than its memory (from a trace), and the plan
- *           comes to an end.
+ *   TC1     In the trace, no node ever holds more microbatches than its memory allows, and the
+ *           plan comes to an end.
  *   TC2     Two microbatches may meet at a node: one waits, and the plan takes longer
  *           (docs/formats.md, rules 2 and 9).
  */

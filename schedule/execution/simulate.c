@@ -408,8 +408,8 @@ static void fill_priorities(struct simulated_run *r)
 	}
 }
 
-/* Allocates a run. The lists of a node have room for every microbatch that visits the node, because
- * all of them may wait or have started there. */
+/* Allocates a run. Each list of a node has room for every microbatch that visits the node: all of
+ * these microbatches can wait there at once, and all of them start there. */
 static void run_alloc(struct simulated_run *r)
 {
 	size_t n = (size_t)r->c->n_nodes, m = (size_t)r->p->n_microbatches, visits = 0;

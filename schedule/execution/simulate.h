@@ -5,8 +5,8 @@
  * task that may start is waiting. Waiting tasks run in the plan's order, then by arrival, then by
  * id. F needs a memory slot, which is held until the end of its B. After a task the node stays
  * busy for the dispatch overhead, while the output already travels. If the cluster knows how long
- * the bytes of transfers take, a directed link carries them one transfer after the other. All
- * events of an instant are handled before any node chooses.
+ * the bytes of transfers take, a directed link carries the bytes of one transfer after the other.
+ * All events of an instant are handled before any node chooses.
  *
  * Times are double seconds, formed in the order start + duration, end + delay, end + overhead.
  * Another implementation that adds in the same order agrees bit for bit.

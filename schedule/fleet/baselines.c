@@ -1,7 +1,7 @@
 /* Plans equal cuts, for comparison with the chosen candidate.
  *
- * The stages of a cut may differ by one layer. The search nevertheless gets one task time for each
- * node, the same in all stages, because it places the nodes freely. The assignment that the search
+ * The search places the nodes freely. Therefore it gets one task time for each node, which holds in
+ * all stages, although the stages of a cut may differ by one layer. The assignment that the search
  * finds becomes a candidate, which is evaluated like all others. */
 #include "schedule/fleet/baselines.h"
 

@@ -6,9 +6,9 @@
 
 #include "schedule/fleet/evaluate.h"
 
-/* For each number of stages, plans an equal cut with a free assignment, once with the best search
- * and once with DT-FM. Leaves out nodes that cannot hold the stages of the cut. Stores the best
- * candidate of each algorithm in out->equal and out->dtfm. */
+/* For each number of stages, plans an equal cut with a free assignment, once with PLAN_BEST and
+ * once with PLAN_DTFM (DT-FM). Leaves out nodes that cannot hold the stages of the cut. Stores the
+ * best candidate of each algorithm in out->equal and out->dtfm. */
 void baselines_plan(struct effort *e, struct choice *out);
 
 #endif

@@ -3,9 +3,9 @@
  * and its callers.
  *
  * To plan a candidate, candidate_cluster makes a cluster of it, in which each node is pinned to
- * its stage. The memory of a node is the number of microbatches that fit into it together with
- * its own stage. The sum of two replicas takes the time of their own stage's gradient. Stages
- * with more layers have more work (cluster.h).
+ * its stage. In this cluster, the memory of a node is a number of microbatches: as many as fit into
+ * the card's memory beside the node's own stage. The sum of two replicas takes the time of their
+ * own stage's gradient. Stages with more layers have more work (cluster.h).
  */
 #ifndef SCHEDULE_CANDIDATE_H
 #define SCHEDULE_CANDIDATE_H
@@ -86,8 +86,8 @@ bool candidate_is_possible(const struct candidate *c, const struct candidate_fra
 /* Makes the cluster of a possible candidate, in fp32. The cluster has the nodes in use, in the
  * fleet's order. NULL: there is no memory for the matrices. */
 struct cluster *candidate_cluster(const struct candidate *c, const struct candidate_frame *f);
-/* Returns the cluster, with the links of the fleet, as the text of a skippipe.cluster/1, which the
- * caller frees. NULL: out of memory. */
+/* Returns the cluster as the text of a skippipe.cluster/1, with the links of the fleet. The caller
+ * frees the text. NULL: out of memory. */
 char *candidate_cluster_text(const struct candidate *c, const struct candidate_frame *f);
 
 /* Plans and simulates the candidate with this number of evaluations, and sets its plan, time and

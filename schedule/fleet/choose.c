@@ -26,7 +26,7 @@ enum {
 	STEPS = 2000, /* number of proposals in a search for a division among few groups */
 	FEW_GROUPS = 5,
 	POOL = 48,       /* number of candidates that are planned at first */
-	/* largest number of settings in the pool that have the same number of stages */
+	/* largest number of settings in the pool, for each number of stages */
 	OF_ONE_SIZE = 6,
 	/* Number of candidates that are left after the halving, to be refined by single changes. */
 	REFINED = 4,
@@ -146,8 +146,8 @@ static void keep(struct candidate *to, const struct candidate *c, double cost, d
 	to->price_per_hour = c->price_per_hour;
 }
 
-/* Returns true if the candidates have the same setting and layers, and if each stage has equally
- * many nodes of each group of similar nodes in both. */
+/* Returns true if both candidates have the same setting and layers, and if each stage has as many
+ * nodes of each group of similar nodes in the one candidate as in the other. */
 static bool are_alike(const struct course *c, const struct candidate *a, const struct candidate *b)
 {
 	int more[GROUPS_MOST][CLUSTER_MOST_STAGES + 1] = { 0 };
@@ -176,9 +176,8 @@ static bool is_promising_already(const struct course *c, const struct candidate 
 }
 
 /* Keeps the candidate if it is among the most promising ones. A plan from few evaluations can be
- * 10% slower than the candidate's best plan. Such a plan takes far longer than the candidate's
- * lower bound.
- */
+ * 10% slower than the candidate's best plan. The iteration of such a plan is far longer than the
+ * candidate's lower bound. */
 static void note_promise(struct course *c, const struct candidate *x)
 {
 	const struct plan_predicted *p = &x->plan->predicted;
@@ -336,8 +335,8 @@ static void refine_pool(struct course *c, struct candidate **pool, int n)
 	refine(&c->effort, pool[0], evaluations, ALL_REFINED, &rng, &notes);
 }
 
-/* Plans the promising candidates with more evaluations, and copies the best one to *best if it is
- * better. */
+/* Plans the promising candidates with more evaluations. If one of them is then better than *best,
+ * copies the best of them to *best. */
 static void plan_again(struct course *c, struct candidate *best)
 {
 	const struct aim *aim = &c->effort.q->aim;

@@ -54,8 +54,8 @@ struct choice_left_out {
 struct choice {
 	int n;
 	struct candidate list[CHOICE_MOST]; /* array of n, the best first */
-	/* With has_baselines, the best equal cut that the best search found, and the best that
-	 * DT-FM found. The plan of either is NULL if no equal cut has a plan. */
+	/* With has_baselines: the best equal cut that PLAN_BEST found, and the best equal cut that
+	 * PLAN_DTFM found. A candidate's plan is NULL if its algorithm found no plan. */
 	struct candidate equal, dtfm;
 	int n_left_out;
 	/* Array of n_left_out, owned: one entry for each group of similar nodes (groups.h). */

@@ -11,7 +11,8 @@
 /* First and last temperature of the annealing, as a share of the cost. */
 #define WARM 0.15
 #define COLD 0.002
-#define NO_ROOM 1e12 /* cost of a division is this for each layer for which no node has memory */
+/* If a division has no room for some layers, its cost is this number for each of these layers. */
+#define NO_ROOM 1e12
 #define OVER_BUDGET 10.0
 
 struct pair {
@@ -342,8 +343,8 @@ static double cost_of(const struct tables *t, struct division *d)
 
 /* ---- the search ---- */
 
-/* Returns the address of the number of nodes of a group in a column. The columns are the stages;
- * column n_stages counts the nodes that are left out. */
+/* Returns where the division counts the nodes that a group has in a column. The columns are the
+ * stages; column n_stages counts the nodes that are left out. */
 static int *place(const struct tables *t, struct division *d, int group, int column)
 {
 	return column == t->set->n_stages ? &d->left_out[group] : &d->count[group][column];
@@ -483,10 +484,10 @@ static void deal_nearest(const struct tables *t, struct division *d, const struc
 	}
 }
 
-/* Finds a division from which the search starts. One try is a division that deals all nodes at
- * random. In a large fleet, further tries use only the n nodes nearest to a group, for each group
- * and for n that grows by half each time. Without these tries, the search would not get rid of
- * the many nodes that are too far away. */
+/* Finds a division from which the search starts. The first try deals all nodes at random. In a
+ * large fleet, further tries use only the n nodes nearest to a group. They do so for each group,
+ * and for n that grows by half from one try to the next. Without these tries, the search would not
+ * get rid of the many nodes that are too far away. */
 static void find_start(const struct tables *t, struct division *best, struct rng *rng)
 {
 	struct visit order[GROUPS_MOST];

@@ -3,12 +3,12 @@
  * schedule/fleet/.
  *
  * The estimate is cheap enough for a million divisions. It only decides which divisions the planner
- * looks at. The estimate is the largest of
- *     the work of the slowest stage, shared by its nodes, and the time until the first microbatch
- *         reaches the stage;
- *     as many round trips as a data node needs for its microbatches with its slots;
- *     the time for which microbatches occupy the slots of a stage;
- * and the slowest sum of gradients.
+ * looks at. The estimate is the slowest sum of gradients, plus the largest of these times:
+ *     the work of the slowest stage, shared by its nodes, plus the rest of a microbatch's round
+ *         trip;
+ *     the round trips that a data node makes one after the other, because it has more microbatches
+ *         than slots;
+ *     the time for which microbatches occupy the slots of a stage.
  */
 #ifndef SCHEDULE_DIVISION_H
 #define SCHEDULE_DIVISION_H

@@ -19,7 +19,7 @@
 #include "schedule/format/cluster.h"
 #include "schedule/format/regions.h"
 
-#define FLEET_MOST_NODES 1000 /* a run accepts no more nodes */
+#define FLEET_MOST_NODES 1000 /* limit of a run's nodes */
 
 /* Origin of the speed of a machine's cards */
 enum fleet_speed {
@@ -82,8 +82,8 @@ int fleet_parse(const char *text, size_t size, const struct fleet_facts *facts, 
 int fleet_read(const char *path, const struct fleet_facts *facts, struct fleet **out,
 	       struct error *err);
 /* Makes a fleet from a cluster that was measured with an equal cut of this model. Each node gets
- * the memory that its microbatches need. -EINVAL: the cluster does not say which part of its delays
- * the bytes take. */
+ * the memory that its microbatches need. -EINVAL: the cluster does not say how much of its delays
+ * is the transfer time of the bytes. */
 int fleet_of_cluster(const struct cluster *c, const struct model_shape *shape, struct fleet **out,
 		     struct error *err);
 /* Makes a fleet of n machines with one card each, of which nothing is known yet. Memory and speed

@@ -203,8 +203,8 @@ static int find_link(const struct place_links *links, const struct regions *regi
 	return regions ? regions_link(regions, a, b, latency_s, bandwidth, NULL) : -ENOENT;
 }
 
-/* Sets the links from the machines of entry a to the machines of entry b. first: the first node of
- * each entry, and after the last entry the number of nodes. */
+/* Sets the links from the machines of entry a to the machines of entry b. first: array of
+ * n_entries + 1, the first node of each entry, followed by the number of nodes. */
 static void set_links(struct fleet *f, const int *first, int a, int b, double latency_s,
 		      double bandwidth)
 {

@@ -84,8 +84,8 @@ static bool exchange_nodes(struct candidate *c, const struct candidate_frame *f,
 	return true;
 }
 
-/* Moves random nodes into or out of stage 0, until it has the next larger or smaller number of
- * nodes that divides the number of microbatches. */
+/* Moves random nodes into or out of stage 0, until the number of its nodes again divides the number
+ * of microbatches. Stage 0 gets more nodes or fewer nodes, which is drawn at random. */
 static bool resize_first(struct candidate *c, const struct candidate_frame *f, struct rng *rng)
 {
 	int n = candidate_size(c, 0, f), step = rng_below(rng, 2) ? 1 : -1;

@@ -115,10 +115,10 @@ int cluster_read(const char *path, struct cluster **out, struct error *err);
 void cluster_reformat(struct cluster *c, const struct tensor_formats *is);
 
 /* The bytes of activations and of sums of gradients in their transfer formats, relative to fp32 (>
- * 0). The times in a file apply to fp32. cluster_read_share multiplies the time of an activation's
- * bytes, and all of sync_pair_s, by these factors. A file that gives delay_s does not say which
- * part of it the bytes take, so delay_s stays as it is. With refuse_delays, such a file is refused
- * unless `activations` is 1. */
+ * 0). If a file gives links, cluster_read_share computes the delays for activations of this size.
+ * If a file gives delay_s, these delays stay as they are. With refuse_delays, such a file is
+ * refused unless `activations` is 1. The times of sums are always computed for sums of this
+ * size. */
 struct cluster_share {
 	double activations, sums;
 	bool refuse_delays;

@@ -79,8 +79,8 @@ struct plan {
 	struct plan_record search;
 };
 
-/* Allocates a plan for these counts, all zero except the ids 0, 1, ... and the paths: path i has
- * path_length nodes and begins at visits + i * path_length. */
+/* Allocates a plan for these counts. Its microbatches have the ids 0, 1, ... Path i has path_length
+ * nodes and begins at visits + i * path_length. Everything else is zero. */
 struct plan *plan_alloc(int n_stages, int n_assigned, int n_microbatches, int path_length);
 void plan_free(struct plan *p); /* p may be NULL */
 /* Returns the predicted seconds that the sums of gradients add to iteration_s. */

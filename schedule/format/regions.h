@@ -1,7 +1,7 @@
 /* regions.h - makes clusters from measured links between cloud regions (deploy/regions.json).
  *
  * The facts are the one-way latencies and bandwidths published with arXiv:2502.19913. A transfer
- * takes latency + bytes / bandwidth, and for activations a transfer overhead.
+ * takes latency + bytes / bandwidth. The transfer of an activation also takes a transfer overhead.
  */
 #ifndef SCHEDULE_REGIONS_H
 #define SCHEDULE_REGIONS_H

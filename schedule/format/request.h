@@ -13,9 +13,9 @@
 #include "schedule/format/cluster.h"
 #include "schedule/format/plan.h"
 
-/* Results of plan_search if it finds no plan. err says why, and names the nearest skip ratio that
- * has a plan, if one is found. If sync_s exceeds its limit, err instead names the smallest sync_s
- * that was found. */
+/* Results of plan_search if it finds no plan. err says why. If a plan is found with another skip
+ * ratio, err names the nearest such ratio. If sync_s exceeds its limit, err instead names the
+ * smallest sync_s that was found. */
 #define PLAN_INFEASIBLE 1 /* it was proved that no plan exists */
 #define PLAN_NOT_FOUND 2  /* no plan was found, and nothing proves that none exists */
 

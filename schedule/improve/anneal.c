@@ -226,9 +226,9 @@ static int later_home(struct anneal *a, int mb)
 	return home_s(a, other) > home_s(a, mb) ? other : mb;
 }
 
-/* Draws some microbatches at random and returns the latest of them. Among many microbatches, a
- * few soon finish far later than the rest, and only moves of these few shorten the iteration. In
- * large problems, the number of draws is therefore a power of two, from one up to about all
+/* Draws some microbatches at random and returns the latest of them. In a large problem, a few
+ * microbatches finish far later than the rest, and only moves of these few shorten the iteration.
+ * In such a problem, the number of draws is therefore a power of two, from one up to about all
  * microbatches. Each of these powers is equally likely. */
 static int pick_microbatch(struct anneal *a)
 {

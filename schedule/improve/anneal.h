@@ -11,7 +11,7 @@
  * Estimates from the timetable reject most bad proposals without a simulation; only simulations
  * count as evaluations. A threshold is drawn before the cost of a proposal is known, and the
  * proposal is accepted if its cost is at most the threshold. This is equivalent to Metropolis'
- * rule, and a simulation can stop as soon as its cost must exceed the threshold.
+ * rule, and a simulation can stop as soon as its cost is certain to exceed the threshold.
  *
  * Internal to schedule/.
  */

@@ -182,8 +182,8 @@ static void reset_run(struct fast_simulate *e, double limit_s)
 {
 	e->done = e->n_booked = e->n_replayed = 0;
 	e->late = false;
-	/* Raises the limit a little: sums of the same times in another order differ in the last
-	 * bits, and must not exceed the limit. */
+	/* Raises the limit a little. If the same times are added in another order, the last bits of
+	 * the sum may differ. Such a difference must not make a run late. */
 	e->limit_s = limit_s * (1 + 1e-9);
 	e->links.run++;
 	memset(e->filled, 0, (size_t)(e->n_buckets >> 6) * sizeof(*e->filled));
@@ -411,7 +411,8 @@ static void add_up(struct fast_simulate_step *chain, int steps)
 	}
 }
 
-/* Writes the tasks of a path to chain (2 * length + 1 entries), each at its step. */
+/* Fills in `chain`, which has 2 * length + 1 entries, with the tasks of a path. Each task is at the
+ * index of its step. */
 static void fill_chain(const struct problem *p, const double *work, const int *path,
 		       struct fast_simulate_step *chain)
 {

@@ -3,7 +3,7 @@
  * A beam search over the visits finds the path of one microbatch (extend_state, reach_node). The
  * cost of a state includes the waits of F and B at the node, which price_visit reads from the
  * timeline of all other microbatches. follow_path computes all task times of the best paths. Then
- * the node that delays other microbatches most is replaced, as long as this helps.
+ * the node that causes the longest delay of other microbatches is replaced, as long as this helps.
  *
  * Times are floats, as in slot_timeline.h. They are predictions; a simulation then decides if the
  * new paths are kept. */
@@ -172,7 +172,7 @@ void lanes_restore(struct lanes *l)
 struct trip {
 	struct slot_timeline_task task[MOST_STEPS];
 	float home_s, over_s;
-	float worst_s; /* longest delay of other microbatches by one hop */
+	float worst_s; /* longest delay that a hop causes for other microbatches */
 	/* The hop that delays other microbatches longest; 0: no hop delays other microbatches, or
 	 * only the tasks at the data node delay them. */
 	int worst;
@@ -381,7 +381,8 @@ static bool replace_worst(const struct search *q, int *path, struct trip *w)
 	return best >= 0;
 }
 
-/* Chooses the best path of the beam, replaces its worst nodes, and writes it to path. */
+/* Chooses the best path of the beam and replaces the worst nodes of this path. Writes the result to
+ * `path`. */
 static bool choose_path(const struct search *q, int *path, struct trip *best)
 {
 	const struct lanes *l = q->l;

@@ -95,10 +95,11 @@ void lanes_take_out(struct lanes *l, const struct solution *s, int mb);
 /* Plans the microbatches among out[0] .. out[n - 1] that have no path yet, and writes their paths.
  *
  * A microbatch is planned after the one before it in its lane. Apart from this, microbatches are
- * planned in the order in which they are sent or, with in_turn, in which they were taken out.
- * home_s gets their finish times, which hold if all other microbatches keep their times. over_s
- * gets the seconds by which other microbatches are delayed. For the search, one second of such a
- * delay costs as much as `charge` seconds of the microbatch's own time.
+ * planned in the order in which they are sent. With in_turn, they are instead planned in the order
+ * in which they were taken out. home_s gets their finish times, which hold if all other
+ * microbatches keep their times. over_s gets the seconds by which other microbatches are delayed.
+ * For the search, one second of such a delay costs as much as `charge` seconds of the microbatch's
+ * own time.
  *
  * Returns false if a microbatch finds no path, or if over_s exceeds most_s. */
 bool lanes_put_in(struct lanes *l, const struct solution *s, int n, bool in_turn, float charge,

@@ -38,8 +38,8 @@ bool move_exchange(struct moves *m, int mb); /* two neighbours in the path chang
 bool move_trade(struct moves *m, int mb);
 /* Two microbatches exchange all their nodes except the data nodes. */
 bool move_paths(struct moves *m, int mb);
-/* Microbatch mb takes another path of its data node. Each microbatch that mb displaces takes over a
- * visit that mb gives up. */
+/* Microbatch mb takes the path of another microbatch of its data node. Each microbatch that mb
+ * displaces takes over a visit that mb gives up. */
 bool move_copy(struct moves *m, int mb);
 /* Like move_copy, for all microbatches of the data node. */
 bool move_unify(struct moves *m, int mb);

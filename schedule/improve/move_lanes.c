@@ -13,10 +13,10 @@
 /* Limit of the seconds by which a move may delay other microbatches, as a multiple of the mean work
  * of a visit. */
 #define MOST_DELAY 1.4
-#define LENT 3 /* take_lenders takes fewer random lanes than this out of the run */
+#define LENT 3 /* take_lenders takes at most LENT - 1 random lanes out of the run */
 
-/* Takes the microbatch, or an earlier microbatch of its lane, and all later ones of the lane out of
- * the run. */
+/* Takes a part of mb's lane out of the run. The part begins with mb or with a random earlier
+ * microbatch, and goes to the end of the lane. */
 static void take_lane(struct moves *m, int mb)
 {
 	while (m->lanes->before[mb] >= 0 && draw_below(m, 2))

@@ -116,10 +116,10 @@ static bool move_stage_alone(struct moves *m, int mb, int h, int stage)
 	return true;
 }
 
-/* In one of four calls, first tries to change one stage of mb alone, which exposure must allow.
- * In the other calls, and if this fails, mb and another microbatch exchange a stage: each gives
- * away a stage that the other does not visit. A single pass over all such pairs of stages draws
- * one pair uniformly. */
+/* One of four calls first tries to change a stage of mb alone. Exposure may forbid this change. If
+ * the change fails, and in all other calls, mb and another microbatch exchange a stage: each of the
+ * two gives away a stage that the other one does not visit. A single pass over all such pairs of
+ * stages draws one pair uniformly. */
 bool move_stage(struct moves *m, int mb)
 {
 	const int *stage_of = m->s->stage_of;

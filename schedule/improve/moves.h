@@ -1,11 +1,11 @@
 /* moves.h - proposes small changes of a solution that keep every rule, and takes them back.
  *
- * Exposure (CC3) fixes the number of visits of each stage. Therefore a path can rarely change its
- * stages unless another path takes over the visit that it gives up. The moves are:
+ * Exposure (CC3) fixes the number of visits of each stage. Therefore, if a path gives up a visit,
+ * another path nearly always has to take over this visit. The moves are:
  *
  *   node     one visit goes to another node of the same stage
- *   stage    two microbatches exchange stages, each giving one that the other does not visit;
- *            some of these moves also reroute both
+ *   stage    two microbatches exchange two stages, each of which only one of the two visits;
+ *            some of these moves also reroute both microbatches
  *   exchange two neighbours in a path change places, if CC2 allows it
  *   reroute  the microbatch takes the nodes on which it finishes first, if all other microbatches
  *            keep their times
@@ -56,8 +56,8 @@ struct moves {
 	/* The stage whose exposure fell by one, and the stage whose exposure rose by one; -1:
 	 * none. */
 	int left_stage, joined_stage;
-	/* true: the move has planned lanes, and lanes->was_s and lanes->back_s have the finish
-	 * times of the microbatches before and after it. */
+	/* true: the move has planned lanes, and lanes->was_s and lanes->back_s have the
+	 * microbatches' finish times before the move and after the move. */
 	bool is_planned;
 	int role_a, role_b; /* the two nodes that exchanged their stages; -1: none */
 	/* Candidate nodes for hops, filled by moves_refresh; empty if moves plan lanes. */

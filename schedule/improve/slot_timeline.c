@@ -1,5 +1,6 @@
 /* Each node has a list of rows, one for each task, in packed arrays with room for the tasks that a
- * move adds. slot_timeline_restore takes a move back from a copy of the lists. */
+ * move adds. slot_timeline_restore undoes a move: it replaces the changed lists by the copies
+ * that slot_timeline_fill made. */
 #include "schedule/improve/slot_timeline.h"
 
 #include <math.h>

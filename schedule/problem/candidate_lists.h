@@ -1,5 +1,5 @@
-/* candidate_lists.h - lists for each node and stage the nearest nodes of that stage by round trip:
- * the candidates for the next hop. Internal to schedule/.
+/* candidate_lists.h - candidates for the next hop. For each node and each stage, a list has the
+ * nearest nodes of the stage, by the time of the round trip. Internal to schedule/.
  */
 #ifndef SCHEDULE_CANDIDATE_LISTS_H
 #define SCHEDULE_CANDIDATE_LISTS_H

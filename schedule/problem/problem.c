@@ -114,8 +114,8 @@ static void fill_matrices(struct problem *p)
 
 /* Returns the stage that loses a node because `node` is excluded: the stage to which `node` is
  * pinned, or its stage in the start plan (q->from). If `node` has no such stage, returns the
- * stage with the most room. room: array of n_stages, number of further nodes without a pin for
- * which each stage has room. */
+ * stage with the most room. room: array of n_stages, number of unpinned nodes that each
+ * stage can still take. */
 static int stage_left(const struct problem *p, int node, const int *stage_of, const int *room)
 {
 	int stage = p->q->free_assignment ? -1 : p->c->nodes[node].stage, most = 0;

@@ -52,8 +52,8 @@ void stage_quota_leave(struct stage_quota *v, const struct solution *s, const in
 /* Takes the visits of a microbatch's new path from the quota. */
 void stage_quota_return(struct stage_quota *v, const struct solution *s, const int *path);
 
-/* Prepares the quota for the next path, before it is built. path: the array for the path, whose
- * present length is the length of the new path. */
+/* Prepares the quota for the next path, before it is built. path: the array for the new path. The
+ * new path gets as many nodes as this array has now. */
 void stage_quota_count(struct stage_quota *v, const int *path);
 /* Returns true if the path that is being built must visit the stage. */
 static inline bool stage_quota_forces(const struct stage_quota *v, int stage)
@@ -63,9 +63,9 @@ static inline bool stage_quota_forces(const struct stage_quota *v, int stage)
 /* Returns true if the path may visit the stage next, and if `more` visits after it are enough for
  * all later stages that it must visit. */
 bool stage_quota_may_visit(const struct stage_quota *v, int stage, int more);
-/* Lists the visits that may follow `last` as number `level` (1 and up) of a path, so that the path
- * can still be completed. Returns how many there are. A path that only uses such visits misses no
- * required stage. */
+/* Lists the visits that may follow the visit `last` of a path, so that the path can still be
+ * completed. level: number of the visit after `last`; the data node is number 0. Returns how many
+ * visits are listed. A path that only uses such visits misses no required stage. */
 int stage_quota_next(const struct stage_quota *v, int level, const struct visit *last,
 		     struct visit *list);
 

@@ -290,7 +290,8 @@ static int stage_at(const struct population *h, int place)
 	return s;
 }
 
-/* Exchanges pairs of nodes that bring the members of stages closer together. */
+/* Tries random exchanges of two nodes. Keeps each exchange that brings the members of the two
+ * stages closer together. */
 static void settle_members(struct population *h, int *nodes)
 {
 	for (int k = 0; k < EXCHANGES * h->n; k++) {

@@ -4,8 +4,8 @@
  * The cost of an assignment is sync_s + 2 * tour. sync_s is the slowest sum of gradients within a
  * stage. `tour` is the length of the shortest open tour from stage 0 over all stages. The distance
  * of two stages is the longest edge of a bottleneck matching between their nodes. The length of an
- * edge is the delay and the compute time. Stages of the same size are numbered in the order of the
- * tour.
+ * edge is the delay plus the time of a forward task. Stages of the same size are numbered in the
+ * order of the tour.
  *
  * This code differs from the publication: the local search exchanges pairs of nodes instead of
  * moving cycles of nodes, and the cost of gradients is the plan's sync_s instead of a delay times a

@@ -129,8 +129,8 @@ static bool is_visiting(const struct cbs *c, const int *path, enum forbids kind,
 	return false;
 }
 
-/* Writes the agents that visit a stage or a node to the list `agents`, quickest first. Returns
- * their number. */
+/* Fills `agents` with the agents that visit the stage or node `what`, quickest first. Returns their
+ * number. */
 static int find_visitors(const struct cbs *c, const struct branch *b, enum forbids kind, int what,
 			 int *agents)
 {

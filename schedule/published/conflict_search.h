@@ -1,15 +1,18 @@
 /* conflict_search.h - the published path search: conflict-based search (Sharon et al., 2015) over
  * microbatches, as SkipPipe (arXiv:2502.19913) uses it.
  *
- * The agents are the microbatches of the first wave: each data node sends as many as fit into its
- * memory, one forward time apart. Later waves use the same paths. The low level gives an agent
- * the quickest trip under its constraints: stages and nodes that it may not visit, and intervals
- * for which a node is taken, so that the agent has to wait. The high level is a best-first tree
- * of constraints in three phases:
+ * The microbatches are sent in waves. In a wave, each data node sends as many microbatches as the
+ * data node with the least memory can hold, one forward time apart. If later waves can use the
+ * paths of the first wave, the agents are the microbatches of the first wave. Otherwise the agents
+ * are all microbatches. The low level gives an agent the quickest trip under its constraints:
+ * stages and nodes that it may not visit, and intervals for which a node is taken, so that the
+ * agent has to wait. The high level is a best-first tree of constraints in three phases:
  *
  *   exposure    A stage has k visits too many. Each of up to three branches forbids the stage to
- *               k of its visitors. The first branch forbids it to the k quickest; the two others
- *               replace the last of these by a slower one. The phase ends with 32 candidates.
+ *               k of its visitors. All branches forbid it to the k - 1 quickest visitors. Each
+ *               branch also forbids it to one slower visitor: the first branch to the next quickest
+ *               visitor, the second branch to the visitor after that, and so on. The phase ends
+ *               with 32 candidates.
  *   memory      A node has k agents more than it can hold. Two branches forbid the node to k of
  *               them in the same way.
  *   collisions  Two agents use a node at the same time. There is one branch in which the first
@@ -22,8 +25,7 @@
  * This code differs from the publication. Times come from the execution model instead of a
  * polling simulator, so no task is lost between ticks and memory is never exceeded. A candidate
  * without conflicts counts as a solution at once. Exposure must be exactly equal. If the first
- * phase finds nothing, the answer is the greedy paths of construct.h, so that there is always an
- * answer. Internal to schedule/. */
+ * phase finds nothing, the answer is the greedy paths of construct.h. Internal to schedule/. */
 #ifndef SCHEDULE_CONFLICT_SEARCH_H
 #define SCHEDULE_CONFLICT_SEARCH_H
 

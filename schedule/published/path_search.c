@@ -33,9 +33,10 @@ struct path_search {
 	const struct problem *p;
 	const struct solution *s;
 	struct candidate_lists candidates;
-	/* Array of (length, n_nodes, 2). Row r has, for each node, the least seconds from there
-	 * on for r more visits, the loss and the return. Index 1 of the last dimension: the last
-	 * two visits were an exchange, so the next higher stage has been visited. */
+	/* Array of (length, n_nodes, 2). Row r has for each node the least seconds that a trip
+	 * takes after this node: for r more visits, the loss and the return. Index 1 of the last
+	 * dimension: the last two visits were an exchange, so the next higher stage has been
+	 * visited. */
 	double *least;
 	struct state *states;
 	int n_states;

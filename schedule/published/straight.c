@@ -11,8 +11,8 @@
 
 #define DRAWS 200 /* number of random plans that are tried before giving up */
 
-/* Matches the ends of n pipelines, which are nodes of the previous stage, to nodes of `stage`,
- * which has at least n nodes. next: array of n, which gets the next node of each pipeline. */
+/* Extends n pipelines to `stage`, which has at least n nodes. ends: array of n, the last node of
+ * each pipeline. next: array of n, gets the node of `stage` that is matched to each pipeline. */
 static int match_next(const struct solution *s, const struct problem *p, const int *ends, int n,
 		      int stage, int *next)
 {

@@ -7,10 +7,10 @@
 #include "base/rng.h"
 #include "schedule/problem/problem.h"
 
-/* Builds pipelines by bottleneck matching from stage to stage, as many as the smallest stage has
- * nodes. Each data node sends all its microbatches down one pipeline, and each pipeline serves its
- * share of data nodes. p->length must be the number of stages. PLAN_INFEASIBLE: links are
- * missing. */
+/* Builds as many pipelines as the smallest stage has nodes. A bottleneck matching connects the
+ * nodes of each two successive stages. Each data node sends all its microbatches down one pipeline,
+ * and each pipeline serves its share of data nodes. p->length must be the number of stages.
+ * PLAN_INFEASIBLE: links are missing. */
 int straight_paths(struct solution *s, const struct problem *p, struct error *err);
 
 /* Draws legal paths at random: exposure is exact, and the visits of a stage are spread evenly over

@@ -1,9 +1,9 @@
-/* The allocations from which each phase of a run gets one.
+/* Makes the pool of allocations. Each phase of a run gets an allocation from the pool.
  *
- * Phases of one ratio share their plans. For each ratio the pool has a plan with the stage sizes
- * of the cluster, and one with the best stage sizes that a sweep finds. For two successive ratios
- * the pool has allocations that differ little, so that few nodes move. Each allocation is planned
- * for every ratio.
+ * Phases with the same ratio of skipped stages share their plans. For each ratio the pool has a
+ * plan with the stage sizes of the cluster, and one with the best stage sizes that a sweep finds.
+ * For two successive ratios the pool has allocations that differ little, so that few nodes move.
+ * Each allocation is planned for every ratio.
  *
  * The batch stays constant, so it must be a multiple of the number of data nodes. Every stage has
  * a node, even a stage that no microbatch visits, because its weights must be kept and stepped by
@@ -85,8 +85,8 @@ static double mean_skip(const struct allocation_pool *o, int ratio)
 }
 
 /* Chooses the sizes of the stages for `places` nodes. Stage 0 gets `data` nodes, and each other
- * stage gets one. Each further node goes to the stage with the most visits per node. A stage that
- * may be skipped counts at least as if the share `least` of the microbatches visited it. Returns
+ * stage gets one. Each further node goes to the stage with the most visits per node. least:
+ * smallest share of the microbatches that is assumed to visit a stage that may be skipped. Returns
  * false if there are too few nodes. */
 static bool deal_places(const struct cluster *c, double skip, int places, int data, double least,
 			int *sizes)
@@ -232,9 +232,9 @@ static double apart_s(const struct cluster *c, int node)
 	return sum;
 }
 
-/* Pins nodes of `to` to their stages in `from`, as far as a stage has room: at most `most` nodes
- * of each stage. Nodes with the quickest sums (apart_s) come first. The other nodes have no
- * pin. */
+/* Pins nodes of `to` to their stages in `from`: in each stage at most `most` nodes, and not more
+ * than the stage has room for. Nodes with the quickest sums (apart_s) come first. The other nodes
+ * have no pin. */
 static void pin_stayers(struct cluster *to, const struct cluster *from, int most)
 {
 	for (int v = 0; v < to->n_nodes; v++)
@@ -273,8 +273,8 @@ static void add_near(struct allocation_pool *o, int ratio, int other)
 	}
 }
 
-/* For each two phases that follow one another with different ratios, adds allocations that differ
- * little. */
+/* Adds allocations that differ little, for each pair of successive phases with different
+ * ratios. */
 static void add_neighbours(struct allocation_pool *o)
 {
 	bool done[SKIP_SCHEDULE_MOST][SKIP_SCHEDULE_MOST] = { { false } };

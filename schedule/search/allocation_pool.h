@@ -1,5 +1,5 @@
-/* allocation_pool.h - allocations of nodes to stages, from which each phase of a run gets one, and
- * their plans. Internal to schedule/search/. */
+/* allocation_pool.h - allocations of nodes to stages, and their plans. Each phase of a run gets an
+ * allocation from the pool. Internal to schedule/search/. */
 #ifndef SCHEDULE_ALLOCATION_POOL_H
 #define SCHEDULE_ALLOCATION_POOL_H
 

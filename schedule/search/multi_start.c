@@ -231,8 +231,8 @@ static void add_tied(struct multi_start *t, const struct solution *given, int *g
 	solution_fini(&s);
 }
 
-/* Adds the starts. Half of them tie groups of *most microbatches, which is at first all
- * microbatches of a data node. The other half tie groups of two. */
+/* Adds the starts. Half of them tie groups of *most microbatches, the other half tie groups of two.
+ * The caller sets *most to the number of microbatches of a data node; add_tied can reduce it. */
 static void add_all_tied(struct multi_start *t, const struct solution *given, int *most)
 {
 	int two = 2;

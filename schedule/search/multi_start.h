@@ -27,9 +27,9 @@
  * progress_note. */
 int multi_start_run(struct progress *g, struct anneal *a, struct error *err);
 
-/* For large clusters: compares the solution of `a` with a sketch that starts from it (sketch.h),
- * made with sketch_steps proposals. First anneals both for `steps` steps; 0: only simulates both.
- * `a` adopts the better solution. */
+/* For large clusters: makes a sketch (sketch.h) from the solution of `a` with sketch_steps
+ * proposals. Compares the sketch with this solution, after annealing both for `steps` steps. If
+ * `steps` is 0, only simulates both. `a` adopts the better of the two. */
 int multi_start_sketched(struct progress *g, struct anneal *a, int64_t sketch_steps, int64_t steps,
 			 struct error *err);
 

@@ -33,8 +33,8 @@ struct parallel_anneal {
 	atomic_int next; /* the next chain that no thread has taken */
 };
 
-/* Runs chain k for its quota of steps. callers: the thread is the caller's, the only thread that
- * may read the request's clock. */
+/* Runs chain k for its quota of steps. callers: true on the caller's thread. Only this thread may
+ * read the request's clock. */
 static void run_chain(struct parallel_anneal *c, int k, bool callers)
 {
 	struct anneal *a = c->chain[k];

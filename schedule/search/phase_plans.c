@@ -73,8 +73,8 @@ static bool stages_stay(const struct allocation_pool *o, stage_set trained,
 	return (trained & ~kept) == 0;
 }
 
-/* Counts the nodes that change their stage before a phase, which is not the first. Computes the
- * longest fetch of weights for these moves; INFINITY: a move is impossible. */
+/* Counts the nodes that change their stage before the phase. The phase must not be the first.
+ * Computes the longest fetch of weights for these moves; INFINITY: a move is impossible. */
 static void count_moves(const struct allocation_pool *o, int phase, const struct allocation *was,
 			const struct allocation *is, struct phase_plan *out)
 {

@@ -47,7 +47,7 @@ struct phase_plan {
 	uint32_t share;            /* percent of the microbatches that skip stages; 0: all */
 	int microbatches_per_data_node;
 	/* The plan, borrowed from the pool. check_plan accepts the plan for a cluster with the
-	 * plan's stage sizes and this number of microbatches. */
+	 * plan's stage sizes and with the microbatches_per_data_node of this struct. */
 	const struct plan *plan;
 	double seconds; /* seconds of an iteration with its sums */
 	/* Number of nodes with another stage than in the previous phase */

@@ -225,9 +225,9 @@ static int try_placed(struct progress *g, struct anneal *a, struct error *err)
 
 /* In large clusters, a sketch (paths annealed by an estimate, sketch.h) is mostly a better start
  * than constructed paths. If lanes are planned, a sketch is seldom better. The search then makes
- * a shorter sketch, and uses it only if it is better even after both have been annealed for
- * LANES_TRIED evaluations. If lanes are planned and there are very many microbatches, no sketch
- * is made. */
+ * a shorter sketch, and anneals the sketch and the constructed paths for LANES_TRIED steps each. It
+ * uses the sketch only if the sketch is then the better one. If lanes are planned and there are
+ * very many microbatches, no sketch is made. */
 #define SKETCH_STEPS 300000
 #define LANES_SKETCH_STEPS 30000
 #define LANES_TRIED 300

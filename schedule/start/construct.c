@@ -81,7 +81,7 @@ struct builder {
 	double cut;
 	/* array of n_nodes: seconds of work given to each node, including one more visit */
 	double *load;
-	/* Visits of each stage that the microbatches without a path still have to make. */
+	/* Visits that the microbatches without a path still have to make to each stage. */
 	struct stage_quota quota;
 	double *cost;     /* array of (length, n_nodes): cost of each state */
 	int32_t *from;    /* array of (length, n_nodes): the state before each state */
@@ -363,8 +363,8 @@ static bool build_all(struct builder *b, const int *order, const int **kept)
 {
 	const struct problem *p = b->p;
 
-	/* First places the microbatches that keep their path. In another order, the microbatches
-	 * with new paths could use up the visits of these paths. */
+	/* First places the microbatches that keep their path. Otherwise the new paths could use up
+	 * the quotas of the stages that the kept paths visit. */
 	for (int pass = kept ? 0 : 1; pass < 2; pass++) {
 		for (int i = 0; i < p->n_mb; i++) {
 			const int *keep = kept ? kept[order[i]] : NULL;
@@ -417,8 +417,8 @@ static int count_siblings(const struct problem *p, int mb)
 static bool split_quotas(struct builder *b, int groups, int group, struct stage_quota *rest)
 {
 	const struct problem *p = b->p;
-	/* `high` is not used. surplus: visits of the groups that are left over once each stage has
-	 * its least number. */
+	/* `high` is not used. surplus: number of visits that the groups make beyond the least
+	 * number of visits of each stage. */
 	int high, surplus = groups * (p->length - 1);
 	long extra = (long)p->n_mb * (p->length - 1);
 

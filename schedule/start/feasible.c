@@ -2,9 +2,9 @@
  *
  * Step 1 finds, for each data node, every set of stages that a legal path can visit, with the
  * cheapest such path. Step 2 chooses a set for each microbatch, depth first, so that every stage
- * gets its visits. It remembers the numbers of visits from which the remaining microbatches could
- * not be served. If both steps end without paths, this proves that no paths exist. If a step
- * reaches its limit, the result is only "not found". */
+ * gets its visits. It remembers each state (the visits of each stage so far) from which it found no
+ * sets for the remaining microbatches. If both steps end without paths, this proves that no paths
+ * exist. If a step reaches its limit, the result is only "not found". */
 #include "schedule/start/feasible.h"
 
 #include <math.h>
@@ -47,8 +47,8 @@ struct feasible {
 	int stage[PLAN_MOST_PATH];
 	/* State of step 2. */
 	int *visits; /* array of n_stages: number of visits so far */
-	/* arrays of (n_mb + 1, n_stages). can[i]: number of microbatches, from microbatch i on,
-	 * that can visit each stage. must[i]: number of them that must visit it. */
+	/* arrays of (n_mb + 1, n_stages). can[i]: for each stage, how many of the microbatches from
+	 * i on can visit the stage. must[i]: how many of them must visit the stage. */
 	int *can, *must;
 	int *choice; /* array of n_mb: the route chosen for each microbatch */
 	/* Array of MOST_STATES: the states of step 2 from which no choice succeeded. Each state

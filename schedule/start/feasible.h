@@ -1,5 +1,5 @@
-/* feasible.h - finds legal paths for an assignment, or proves that none exist. The greedy
- * construction (construct.h) can fail where links are missing although paths exist.
+/* feasible.h - finds legal paths for an assignment, or proves that none exist. If links are
+ * missing, the greedy construction (construct.h) can fail although paths exist.
  *
  * The search enumerates the routes of each data node, stage by stage. Of the routes through the
  * same set of stages it keeps the cheapest, and prefers ascending routes. Then it gives every

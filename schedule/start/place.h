@@ -16,7 +16,7 @@ void place_by_sync(struct solution *s, const struct problem *p, const struct pro
  * If the sums remain longer, solution_sync_s exceeds enough_s afterwards. */
 void place_within(struct solution *s, const struct problem *p, double enough_s);
 /* Distributes the movable nodes over the stages at random, and then improves the result like
- * place_within, but only once. */
+ * place_within, but without the further random placements that place_within tries. */
 void place_at_random(struct solution *s, const struct problem *p, double enough_s,
 		     struct rng *rng);
 

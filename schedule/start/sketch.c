@@ -7,7 +7,7 @@
 #include "schedule/improve/moves.h"
 
 #define PROBED 1024 /* number of first proposals, from which the first temperature is computed */
-/* First temperature, as a multiple of the mean rise of the first proposals divided by n_mb. */
+/* The first temperature is HOT times the mean rise of the first proposals, divided by n_mb. */
 #define HOT 1.0
 #define COLD 0.01      /* last temperature, as a share of the first */
 #define CHECK_EVERY 256 /* number of proposals between two checks of the limits */

@@ -1,5 +1,5 @@
-/* Compares the beam with a plain count: a state at index i of the beam must have i cheaper
- * states. */
+/* Compares the beam with a plain count. Exactly i states must come before the state at index i of
+ * the beam. */
 
 #include "base/rng.h"
 #include "base/tests/test.h"

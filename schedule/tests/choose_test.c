@@ -4,7 +4,7 @@
  * microbatch. A division is left out if a simple bound shows that it cannot be 2% better than the
  * choice. Each other division is planned with few evaluations, which give a sharper bound. If this
  * bound does not exclude the division, it is planned with many evaluations. CHOICE_INSTANCES=30
- * tries thirty fleets, and CHOICE_NODES=6 fleets of up to six machines. */
+ * tries thirty fleets. CHOICE_NODES=6 tries fleets of up to six machines. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,8 +56,8 @@ struct oracle {
 	long seen, planned, planned_again;
 };
 
-/* Returns a lower bound of the travel time of a microbatch that visits all stages. The microbatch
- * travels there and back over the shortest link between each two successive stages. */
+/* Returns a lower bound of the travel time of a microbatch that visits all stages. Between
+ * each two successive stages, the microbatch travels forward and back over the shortest link. */
 static double travel_s(const struct oracle *o)
 {
 	const struct candidate_frame *f = &o->q->frame;

@@ -154,9 +154,8 @@ TEST(links_make_delays)
 	unlink(path);
 }
 
-/* The file of shipped20 gives whole delays, and does not say which part of a delay the bytes
- * take. In a format with fewer bytes, the delays therefore stay the same. The bytes are taken to
- * need the whole time of a sum, so sums shrink by the format's share. */
+/* The file of shipped20 gives delay_s, which stays the same in a format with fewer bytes. The whole
+ * time of a sum counts as transfer time of bytes, so sums shrink by the format's share. */
 TEST(given_times_shrink_as_a_whole_or_not_at_all)
 {
 	struct cluster_share share = { .activations = 0.5, .sums = 0.25 };

@@ -126,8 +126,8 @@ struct edit_counts {
 	int kept, cut, standstills, from_within;
 };
 
-/* Runs the paths of s twice, continued from the kept run and from the start, and compares the
- * results. limit_s: as for fast_simulate_run. */
+/* Runs the paths of s twice: e continues its kept run, and `whole` runs from the start. Compares
+ * the results. limit_s: as for fast_simulate_run. */
 static bool try_edit(struct fast_simulate *e, struct fast_simulate *whole, const struct solution *s,
 		     const int *mbs, int n, double limit_s, struct edit_counts *counts)
 {
@@ -237,7 +237,7 @@ TEST(a_continued_run_equals_a_whole_run)
 		struct cluster *c = fixture_random_cluster(&r, &shape);
 
 		give_every_task_time(c);
-		if (round % 3 == 0) { /* equal nodes: another path can take the same times */
+		if (round % 3 == 0) { /* equal nodes: a changed path can keep all times */
 			for (int i = 0; i < c->n_nodes; i++) {
 				c->nodes[i].forward_s = c->nodes[i].loss_s = 0.5;
 				c->nodes[i].backward_s = 0.75;

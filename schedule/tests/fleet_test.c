@@ -68,7 +68,7 @@ TEST(a_long_name_is_cut_between_characters)
 		f = parse(text);
 		fleet_node_name(f, 1, name);
 		/* Before its number, a name has 48 bytes at most: 16 euro signs of three bytes
-		 * each, or 15 after one or two letters. */
+		 * each. After one or two letters, only 15 euro signs fit. */
 		assert_int_equal(strlen(name), (size_t)(letters ? 45 + letters : 48) + 2);
 		assert_string_equal(name + strlen(name) - 2, "-2");
 		fleet_free(f);

@@ -23,8 +23,8 @@ struct oracle_answer {
 	long runs;
 };
 
-/* Returns true if legal paths with equal exposure exist. It tries all paths of each data node and
- * all counts of visits that they can add up to. */
+/* Returns true if legal paths with equal exposure exist. It tries all paths of each data node, and
+ * computes all combinations of the stages' visits that the paths can make together. */
 bool oracle_paths_exist(const struct cluster *c, int path_length, bool ascending);
 
 void oracle_solve(const struct cluster *c, const struct oracle_request *q,

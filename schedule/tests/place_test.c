@@ -158,7 +158,7 @@ TEST(small_clusters_mostly_get_the_best_placement)
 		early += got > least + 1e-9;
 		end(&x);
 	}
-	assert_true(best >= 30); /* of 50 rounds; without random restarts only 20 */
+	assert_true(best >= 30); /* of 50 rounds; 20 without random restarts */
 	assert_int_equal(kept, 50);
 	assert_true(early >= 25);
 }

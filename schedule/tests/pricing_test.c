@@ -1,5 +1,5 @@
-/* Compares the highest total price that pricing.h finds for the trips of a data node with a plain
- * enumeration of all orders of tasks. */
+/* Tests pricing.h: compares the highest total price of a data node's trips with the highest price
+ * that a plain enumeration of all orders of tasks finds. */
 #include <math.h>
 #include <stdbool.h>
 #include <string.h>

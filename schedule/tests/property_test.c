@@ -63,8 +63,8 @@ static void draw_question(struct rng *r, int round, struct question *x)
 	x->q.evaluations = 1 + (int)rng_below(r, 60);
 }
 
-/* Checks that the checker refuses the plan if it claims another share. The checker must accept the
- * share if it means the same number of skipping microbatches for each data node. */
+/* Checks that the checker refuses a copy of the plan that claims another share. If this share means
+ * the same number of skipping microbatches for each data node, the checker must accept the copy. */
 static void assert_refused(const struct question *x, const struct plan *p, int share,
 			   const int *skip, const int *sent)
 {

@@ -460,8 +460,8 @@ TEST(random_clusters_are_planned_or_refused)
 	assert_true(calls >= planned);
 }
 
-/* The clusters have so many microbatches that lanes are planned, and more than a data node has
- * slots. Links are missing, and memory is small. */
+/* The clusters have so many microbatches that lanes are planned. Most data nodes send more
+ * microbatches than they have slots. Links are missing, and memory is small. */
 TEST(many_microbatches_are_planned_or_refused)
 {
 	int planned = 0, same = 0, large = 0;

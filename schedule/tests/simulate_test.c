@@ -149,7 +149,7 @@ TEST(waits_are_collisions_and_name_the_cause)
 	simulation_free(s);
 	c->nodes[0].memory = 2;
 	s = run(c, p);
-	/* The forward task of the second microbatch arrives at node 1 at 1.125 + 1 + 0.25 = 2.375.
+	/* The forward task of the second microbatch arrives at node 1 at 1.125 + 1 + 0.25 s.
 	 * Node 1 is idle then, but its one slot is held until the first microbatch's backward task
 	 * ends. */
 	assert_int_equal(s->peak_slots[0], 2);
@@ -187,7 +187,7 @@ TEST(sums_overlap_the_last_tasks)
 	memcpy(p->stage_start, (int[]){ 0, 1, 3 }, 3 * sizeof(int));
 	memcpy(p->assigned, (int[]){ 0, 1, 2 }, 3 * sizeof(int));
 	p->microbatches[0].path[1] = 2;
-	/* F 0-1, F 1.5-2.5, L 3-4, B 4.5-5.5, B 6-7; the sum of stage 1 takes 0.5. */
+	/* Times in s: F 0-1, F 1.5-2.5, L 3-4, B 4.5-5.5, B 6-7. The sum of stage 1 takes 0.5 s. */
 	s = run(c, p);
 	assert_true(s->iteration_s == 7 && s->sync_s == 0.5 && s->total_s == 7);
 	simulation_free(s);

@@ -1,5 +1,5 @@
-/* Tests the limit for sums (--sync-limit): every plan keeps it, and it is refused only if no
- * placement keeps it. */
+/* Tests the limit for sums (--sync-limit). Every plan keeps the limit. A request is refused only if
+ * no placement of the nodes keeps the limit. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -141,8 +141,8 @@ TEST(finds_what_plain_enumeration_finds)
 	assert_true(best >= kept - 1);
 }
 
-/* Sums may take as long as with the given stages. Under this limit, a free placement of the nodes
- * finds a shorter iteration than the given stages allow. */
+/* The limit of the sums is the time that they take with the given stages. Within this limit, a free
+ * placement of the nodes finds a shorter iteration than the given stages allow. */
 TEST(places_nodes_better_than_given)
 {
 	static const struct {
