@@ -31,9 +31,9 @@ static bool parse_without(const char *list, int n_nodes, bool *excluded)
 	}
 }
 
-/* Writes the text to a file or, without a path or for "-", to standard output, and frees the text.
- * If writing fails, no partial file is left. If the text is NULL because memory ran out, prints an
- * error. Returns the exit status. */
+/* Writes the text to the file `path`, and frees the text. If path is NULL or "-", writes to
+ * standard output. If writing fails, no partial file is left. If the text is NULL because memory
+ * ran out, prints an error. Returns the exit status. */
 static int write_text(char *text, const char *path)
 {
 	struct error err = { "out of memory" };

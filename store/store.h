@@ -9,9 +9,9 @@
  * a few other rows are durable too, as their functions say. All other rows are written without a
  * sync of their own: they survive kill -9, and the next commit makes them safe from a power cut.
  *
- * One writer. The writer holds a flock on RUN-DIR/run.lock. The file also names
- * the writer's epoch. Every transaction checks that no other writer, which flock failed to exclude,
- * has changed the epoch (-ESTALE).
+ * One writer. The writer holds a flock on RUN-DIR/run.lock. The file also names the writer's epoch.
+ * Every transaction checks that the file still has this epoch. If flock failed to exclude another
+ * writer, that writer has changed the epoch, and the transaction fails (-ESTALE).
  *
  * Errors. Functions return 0 or a negative errno, and *err names the file and the cause: -ENOENT no
  * such run or row, -EEXIST, -EBUSY another writer, -ENOSPC, -EROFS, -EIO, -EBADMSG the file is
@@ -322,7 +322,8 @@ struct store_recut {
 	uint32_t n_shards, per_shard;
 	size_t n_files;
 	/* The n_files files with the weights of the new stages after the last commit. The rows of
-	 * all former checkpoints are deleted, because they hold the former stages. */
+	 * all former checkpoints are deleted, because the files of these checkpoints hold the
+	 * former stages. */
 	const struct store_shard *files;
 	size_t n_values;
 	/* n_values values of the controller's own state. They are set as store_set sets them. A
@@ -414,11 +415,12 @@ int store_shard(struct store *s, const struct store_shard *k, struct error *err)
  * of later iterations, in one durable transaction. The next commit is that of iteration + 1. */
 int store_restore(struct store *s, const struct store_restore *rows, size_t n,
 		  struct error *err);
-/* Divides the model of the run into other stages, in one durable transaction. The new stages hold
- * from the last commit on. */
+/* Divides the model of the run into other stages, in one durable transaction. The run has the new
+ * stages from the last commit on. */
 int store_recut(struct store *s, const struct store_recut *r, struct error *err);
-/* Sets a value of the controller's own state by key; NULL removes it. Durable if the file is not
- * locked: agents act on what the controller announces, and the next controller must know it. */
+/* Sets a value of the controller's own state by key. A NULL value removes the key. Durable, because
+ * the next controller must know what this controller has announced to agents. While the file is
+ * locked, the value waits in memory. */
 int store_set(struct store *s, const char *key, const char *value, struct error *err);
 
 /* ---- reading (a writer may read, too) ---- */

@@ -246,10 +246,10 @@ static int print_part(const struct store *s, enum db_part part, const struct sto
 	return error_set(err, -ENOMEM, "%s: out of memory", s->path);
 }
 
-/* Writes the parts of a commit that differ from the previous commit. For an equal part, the row
- * of the table `alike` names the earlier iteration that wrote it. Sets now[part] to the rows that
- * were written last for the part. When the commit is durable, the caller uses `now`. The caller
- * also frees the texts in `now`. */
+/* Writes the parts of a commit that differ from the previous commit. For an equal part, the row of
+ * the table `alike` names the earlier iteration that wrote it. Sets now[part] to the rows that were
+ * written last for the part. If the commit succeeds, the caller keeps `now` for the comparison with
+ * the next commit. Otherwise the caller frees the texts in `now`. */
 static int put_parts(struct store *s, const struct store_commit *c, struct db_written *now,
 		     struct error *err)
 {

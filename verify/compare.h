@@ -12,10 +12,10 @@
 /* Weights must be equal bit for bit, and losses may differ by COMPARE_LOSS_LIMIT, a relative
  * difference.
  *
- * Weights drift apart from the first iteration in which a device of another kind computed
- * (devices.h). From then on, tolerances apply. If a device computes in bf16, losses may differ by
- * COMPARE_TOLERANCE_BF16. If no device does, they may differ by COMPARE_TOLERANCE. The norms of
- * gradients may differ by COMPARE_NORM_FACTOR times the tolerance of losses. Even then the
+ * If a device of another kind computed in an iteration (devices.h), the weights drift apart. From
+ * the first such iteration on, tolerances apply. If a device computes in bf16, losses may differ by
+ * COMPARE_TOLERANCE_BF16. Otherwise losses may differ by COMPARE_TOLERANCE. The norms of gradients
+ * may differ by COMPARE_NORM_FACTOR times the tolerance of losses. Even where tolerances apply, the
  * replicas of a stage must have bit-identical weights.
  *
  * Largest relative differences measured over 40 iterations of the demo. Between two instruction

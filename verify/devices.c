@@ -83,8 +83,8 @@ static bool is_missing(int rc)
 }
 
 /* Tries the recorded devices in the order of the list. If no device matches exactly, chooses the
- * first recorded device whose name a device of this machine has. In this case the matrix library
- * may have another version. */
+ * first recorded device that has the same name as a device of this machine. In this case the matrix
+ * library may have another version. */
 static int find_best_match(struct devices *d, struct error *err)
 {
 	char name[DEVICE_NAME_SIZE], nearest[DEVICE_NAME_SIZE] = "cpu";

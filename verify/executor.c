@@ -1,7 +1,7 @@
 /* Computes with all stages of the model on one device and keeps the nodes' sums. A run has more
- * sums than stages, because several nodes hold each stage. Before a pass adds to a node's sum,
- * the executor saves the sum of another node that is in the stage's gradient buffer. Then the
- * executor puts the node's sum into the buffer. */
+ * sums than stages, because several nodes hold each stage. A pass adds to the sum that is in the
+ * stage's gradient buffer. Before a pass, the executor therefore saves the sum in the buffer if
+ * this sum belongs to another node, and puts the right sum into the buffer. */
 #include "verify/executor.h"
 
 #include <errno.h>

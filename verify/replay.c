@@ -113,8 +113,8 @@ static int open_corpus(struct replay *r, struct error *err)
 	return 0;
 }
 
-/* Reads the parts of the run. For each part, these are the stages and shards that were in use,
- * and the part's last iteration. A run whose stages never changed has a single part. */
+/* Reads the parts of the run. A part has its own stages and data shards, and begins after a certain
+ * commit. A run whose stages never changed has a single part. */
 static int read_parts(struct replay *r, struct store *s, struct error *err)
 {
 	char *text;

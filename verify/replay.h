@@ -43,8 +43,9 @@ int replay_new(struct replay **out, struct store *s, const char *device, unsigne
 	       struct error *err);
 void replay_free(struct replay *r); /* NULL is allowed */
 
-/* If the record names the weights with which the run began, replaces the weights that replay_new
- * made from the seed by these weights. Errors and arguments are those of first_weights_load. */
+/* If the record names the weights with which the run began, loads these weights. They replace the
+ * weights that replay_new made from the seed. Errors and arguments are those of
+ * first_weights_load. */
 int replay_begin(struct replay *r, struct store *s, const char *run, const char *weights,
 		 struct error *err);
 

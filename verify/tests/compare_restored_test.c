@@ -1,5 +1,6 @@
-/* Tests that restored stages replay to the same bits, both from a checkpoint and as an average of
- * other stages. Verify must find a stage that was restored with other weights than recorded. */
+/* Tests that stages replay to the same bits if they were restored from a checkpoint, or as an
+ * average of other stages. Verify must find a stage that was restored with other weights than
+ * recorded. */
 
 #include <stdlib.h>
 #include <string.h>

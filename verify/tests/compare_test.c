@@ -41,8 +41,8 @@ static void reruns_replay_bit_for_bit(void **state)
 	assert_int_equal(r.weights.compared, ITERATIONS * NODES);
 }
 
-/* Either the run rounded its activations and the record says that it did not, or the run did not
- * round them and the record says that it did. */
+/* The run rounded its activations, but the record says that it did not round them, or the
+ * reverse. */
 static void another_rounding_than_recorded_is_found(void **state)
 {
 	struct cluster *c = *state;

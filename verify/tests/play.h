@@ -1,7 +1,8 @@
 /* play.h - plays and records a small cluster for the tests of verify.
  *
  * Every node has its own stage. Tasks run in a random order, and the nodes' sums are added by
- * slices, as agents do it. A test may change the record before it is written, but not the weights.
+ * slices, as agents do it. A test may change the record of an iteration before the record is
+ * written (`tamper`).
  *
  * Every function fails the running cmocka test on an error.
  */
