@@ -87,8 +87,8 @@ static int refuse_file(const char *path, struct error *err)
 			 path);
 }
 
-/* Checks a recording: decodes its first message, and follows the lengths of the others. If a killed
- * console left the last message incomplete, this is no error. */
+/* Checks a recording: decodes the first message. Of each other message, checks only the length. If
+ * a killed console left the last message incomplete, this is no error. */
 static int check_messages(struct record_reader *r, const char *path, struct error *err)
 {
 	const void *data;

@@ -9,7 +9,7 @@
 #include "tui/screen/glyphs.h"
 
 /* Writes the nodes that are absent at the time shown, in the controller's syntax: "branch 3,7", or
- * "branch -" for no node. Returns false if the text is too short for them. */
+ * "branch -" for no node. Returns false if `text` has no room for all of these nodes. */
 static bool write_absent(const struct state *s, char text[128])
 {
 	size_t n = (size_t)snprintf(text, 128, "branch ");

@@ -22,7 +22,8 @@ const struct state_plan *branch_plan(const struct ui *u);
 /* Writes a title such as "WHAT IF skip 3/6 without n09: 28.9s instead of 33.3 (-13%)". Without an
  * answer, writes the state of the request. */
 void branch_title(const struct ui *u, const struct state *s, char text[128]);
-/* Writes, in one line, what the plan of the what-if changes besides the time. */
+/* Writes a line about the effects of the plan of the what-if, other than the change of the
+ * iteration's time. If the controller has refused the what-if, writes the controller's reason. */
 void branch_effects(const struct ui *u, const struct state *s, char text[192]);
 
 #endif

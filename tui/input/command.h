@@ -12,7 +12,7 @@ struct command_entry {
 	/* Arguments of the command, such as "N" or "KIND NODE [PEER] [xFACTOR|PERCENT%] [TIME]". */
 	const char *arguments;
 	const char *help;
-	enum action action; /* the action that does the same; ACTION_NONE: there is none */
+	enum action action; /* action with the command's effect; ACTION_NONE: none */
 };
 
 /* Indices into the table, in the order in which the palette lists the commands. */

@@ -183,8 +183,8 @@ static void open_format(struct ui *u, const struct state *s)
 }
 
 /* Opens DIALOG_FINISH. Proposes a number of further iterations during which the learning rate
- * falls: a quarter of the iterations committed so far. At the end of the run, this is a fifth of
- * all iterations. */
+ * falls: a quarter of the iterations committed so far. If the run ends after these further
+ * iterations, they are a fifth of all its iterations. */
 static void open_finish(struct ui *u, const struct state *s)
 {
 	int64_t n = (int64_t)(s->status.committed / 4);

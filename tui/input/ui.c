@@ -55,9 +55,10 @@ static void keep_rows(struct ui_display *display, const struct state *s)
 	}
 }
 
-/* Estimates the time on the controller's clock between two messages. The estimate stops while the
- * screen is frozen, and when the controller's newest status is one second old (a quarter of a
- * second if the connection is down). */
+/* Updates the clocks. Estimates the present time on the controller's clock: the time of its newest
+ * status, plus the time since this status arrived, but at most 1 s. If the status is older than 1 s
+ * and the connection is down, only 0.25 s are added. While the screen is frozen, the estimate is
+ * the time at the cursor. */
 void ui_tick(struct ui *u, const struct state *s, int64_t local_us, int64_t wall_us)
 {
 	int64_t since;

@@ -123,8 +123,8 @@ struct ui_candidate {
  * every format that is not in use. */
 struct ui_compare {
 	struct ui_candidate candidates[STATE_CANDIDATES];
-	/* n: number of candidates. n_plans: number of candidates before the candidates for other
-	 * formats. */
+	/* n: number of candidates. n_plans: number without the candidates for other formats, which
+	 * come last. */
 	uint32_t n, n_plans;
 	uint8_t wire, sum_wire; /* formats in use when the candidates were listed */
 	uint64_t epoch; /* epoch of the plan that was in force when the candidates were listed */
@@ -145,7 +145,7 @@ struct ui_branch {
 	struct state_plan plan; /* ui_fini frees it */
 };
 
-/* The rights of this console, and the operator's lease. Only ui_send.c writes it. */
+/* The rights of this console, and the operator's lease. Only ui_send.c writes this struct. */
 struct ui_authority {
 	/* Name of this console at the controller; "": the controller has not sent it yet. */
 	char name[64];

@@ -295,8 +295,8 @@ static void type_cut(struct ui *u, const struct state *s, const char *layers)
 		dialog_open_cut(u, s, layers);
 }
 
-/* Requests what the console does after the key: an export, or another theme. one: its name, or
- * NULL. */
+/* Requests an export or another theme; the console carries out the request after it has handled the
+ * key. one: name of the format or of the theme; NULL: none. */
 static void request_named(struct ui *u, int command, const char *one)
 {
 	const char *name = one ? one : "";

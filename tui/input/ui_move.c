@@ -177,7 +177,7 @@ static bool move_rows(struct ui *u, const struct state *s, enum action a)
 	return true;
 }
 
-/* Moves over the rows of the view if they are not nodes, otherwise over the nodes. */
+/* If the rows of the view are not nodes, moves over the rows. Otherwise moves over the nodes. */
 void ui_move(struct ui *u, const struct state *s, enum action a)
 {
 	if (move_loss_cursor(u, s, a) || move_rows(u, s, a))

@@ -62,8 +62,8 @@ static void ask_lease(struct ui *u, struct msg_command then)
 }
 
 /* Without a connection, or while the screen shows the past, no command is sent, except a what-if of
- * the past. A console that only watches sends requests for previews and plans, and in a replay
- * other commands too. All commands that change a live run need the lease. */
+ * the past. A console that only watches sends requests for previews and plans. In a replay, it
+ * sends all other commands too. All commands that change a live run need the lease. */
 uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 {
 	const char *never = s->run.replay || c.verb == COMMAND_COMPARE ? NULL : ui_watch_reason(u);
@@ -72,7 +72,7 @@ uint64_t ui_send(struct ui *u, const struct state *s, struct msg_command c)
 		if (!*c.text)
 			ui_say(u, STYLE_WARNING, "not sent: %s",
 			       u->connection.state == UI_RECORDED ? "this is a recorded run"
-			       : never ? never /* matters more than the connection */
+			       : never ? never /* reconnecting would not help */
 				       : "the controller cannot be reached");
 		return 0;
 	}

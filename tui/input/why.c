@@ -27,8 +27,8 @@ static double rest_s(const struct state *s, const struct state_node *n, int64_t 
 	return left > 0 ? left : 0;
 }
 
-/* Returns the time that is left to wait for a task that arrived at from_us, in plan seconds. Sets
- * *ahead to the number of tasks that will run before it. */
+/* Returns how long a task that arrived at from_us still has to wait, in plan seconds. Sets *ahead
+ * to the number of tasks that will run before this task. */
 static double wait_s(const struct state *s, const struct state_node *n, int64_t from_us,
 		     int64_t now_us, uint32_t *ahead)
 {

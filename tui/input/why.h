@@ -22,15 +22,15 @@ struct why {
 	double left_s;    /* estimate of the time left to wait, in plan seconds */
 	bool choice;      /* true: the task may run on any node of the stage */
 	bool alternative; /* true: another node of the stage is live and has an unused slot */
-	/* Only with `alternative`: the node other than `node` through which the microbatch would
-	 * reach its next node earliest */
+	/* Only with `alternative`: a node other than `node`. Through this node, the microbatch
+	 * would reach its next node earliest. */
 	uint16_t other;
 	/* Time by which transfers through `other` take longer than transfers through `node`, in
 	 * plan seconds. */
 	double link_s;
-	/* Time by which the microbatch would reach its next node later through `other` than
-	 * through `node`, in plan seconds: link_s, plus the difference of the waits; < 0:
-	 * earlier. */
+	/* How much later the microbatch would reach its next node through `other` than through
+	 * `node`, in plan seconds; < 0: earlier. This time is link_s plus the difference of the
+	 * waits. */
 	double change_s;
 };
 

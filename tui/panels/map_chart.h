@@ -54,7 +54,8 @@ struct spot chart_middle(const struct chart *c, const struct rect *r);
 void chart_stroke(struct chart *c, struct spot a, struct spot b, enum line line, int gap);
 /* Writes a text in free cells near `at`. Draws nothing and returns false if there is no room. */
 bool chart_label(struct chart *c, struct spot at, unsigned style, const char *text);
-/* Draws a line between two nodes, and writes a text at its middle. */
+/* Draws a line between two nodes (chart_connect), and writes a text at the middle of their link
+ * (chart_label_link). */
 void chart_connect(struct chart *c, uint16_t from, uint16_t to, enum line line, int gap);
 void chart_label_link(struct chart *c, uint16_t from, uint16_t to, enum style style,
 		      const char *text);

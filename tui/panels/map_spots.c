@@ -23,8 +23,9 @@ void map_spots_fini(struct map_spots *m)
 	m->taken = NULL;
 }
 
-/* Returns true if the cells of r are inside the map and free. In a border of `columns` columns and
- * `rows` rows around r, cells must also be free or belong to the same group. */
+/* Returns true if the cells of r are inside the map and free, and `columns` columns on each side of
+ * r are free too. In `rows` rows above and below these cells, each cell must be free or have the
+ * value `group`. Cells outside the map count as free. */
 static bool is_free(const struct map_spots *m, struct rect r, int columns, int rows, int group)
 {
 	int x = r.x - m->at.x, y = r.y - m->at.y;

@@ -29,8 +29,8 @@ void map_spots_fini(struct map_spots *m);
  * are at least a row apart. A marker for which there is no room gets w = 0. */
 void map_spots_place(struct map_spots *m, struct rect *markers, const struct point *points,
 		     const uint8_t *groups, uint32_t n);
-/* Takes the cells of r and returns true, if they and one column on each side are inside the
- * rectangle and free. Otherwise returns false. */
+/* If the cells of r are inside the rectangle and free, and the columns left and right of r are free
+ * too, takes the cells of r and returns true. Otherwise returns false. */
 bool map_spots_take(struct map_spots *m, struct rect r);
 
 #endif

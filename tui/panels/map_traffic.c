@@ -9,8 +9,8 @@
 #include "tui/screen/colouring.h"
 #include "tui/screen/glyphs.h"
 
-/* A number is drawn if the map has LABEL_CELLS cells for each travelling microbatch; a tail needs
- * TAIL_CELLS. */
+/* The map shows numbers of travelling microbatches if it has LABEL_CELLS cells for each such
+ * microbatch, and their tails if it has TAIL_CELLS cells for each. */
 enum { LABEL_CELLS = 60, TAIL_CELLS = 4 };
 
 /* ---- links ---- */

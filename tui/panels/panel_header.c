@@ -150,7 +150,8 @@ static void add_progress(struct chips *c, const struct state *s, const struct ui
 }
 
 /* Adds the time of summing the gradients and the time of the whole iteration. With an emulated
- * network both are omitted, because they are on different clocks. */
+ * network, the caller omits both, because the first is in plan seconds and the second in real
+ * seconds. */
 static void add_sums(struct chips *c, const struct msg_see_iteration *it, int w)
 {
 	double longest = fmax((double)it->sync_s, (double)it->predicted_sync_s);

@@ -6,7 +6,7 @@
 #include "tui/screen/curve.h"
 #include "tui/panels/panels.h"
 
-/* Writes how much is left, such as ", 1.2M tokens and 4m10 to the end", if the run has an end. The
+/* If the run has an end, writes how much is left, such as ", 1.2M tokens and 4m10 to the end". The
  * time assumes the pace of the newest iterations, from commit to commit. */
 static void write_rest(const struct state *s, char *text, size_t room)
 {

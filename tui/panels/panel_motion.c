@@ -218,8 +218,8 @@ void panel_motion(struct screen *out, struct rect at, const struct state *s, con
 
 /* ---- one microbatch in detail ---- */
 
-/* Adds "F1.6" for a task that has ended after 1.6 s, or "F0.4.." for one that has run for 0.4 s;
- * before it "x0.9" if the task waited for 0.9 s. */
+/* Adds "F1.6" for a task that has ended after 1.6 s, or "F0.4.." for a task that has run for 0.4 s.
+ * If the task waited for 0.9 s, adds "x0.9" first. */
 static void draw_step(struct chips *c, const struct state *s, const struct state_flight *f,
 		      uint32_t p, int64_t now_us)
 {

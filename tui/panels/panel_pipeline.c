@@ -1,6 +1,6 @@
 /* The grid of nodes, with a column for each stage. If a stage has more nodes than the panel has
- * rows, each node is drawn as a single character, in the same order; several nodes share a row.
- * Before nodes have stages, the panel lists them in rows. */
+ * rows, several nodes share a row, and each node is drawn as a single character. The order of the
+ * nodes stays the same. Before nodes have stages, the panel lists them in rows. */
 #include "tui/panels/panels.h"
 
 #include <stdio.h>

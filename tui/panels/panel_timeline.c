@@ -28,7 +28,8 @@ struct row {
 	char label[COLUMNS];
 };
 
-/* Adds the time between a and b to the columns of `to`, each by its share of the time. */
+/* Adds the time between a and b to the columns of `to`. Each column gets the part of this time that
+ * falls into the column. */
 static void spread_time(const struct time_window *w, int64_t a, int64_t b, int64_t *to, int stride)
 {
 	int first, last;

@@ -43,8 +43,8 @@ static void measure_paths(float *length, uint8_t *done, const float *distances, 
 }
 
 /* Fills lengths (k, n) with the lengths of the shortest paths from k points to all points. The k
- * points are far apart: each further point is the farthest one from the points before it. A point
- * without a path counts as 1.5 times as far as the farthest other point. */
+ * points are far apart: each further point is the farthest one from the points before it. A missing
+ * path counts as 1.5 times as long as the longest path. */
 static void measure_pivots(float *lengths, const float *distances, uint32_t n, uint32_t k)
 {
 	uint8_t *done = alloc_array(n, sizeof(*done));
@@ -154,7 +154,7 @@ static void set_coordinate(struct point *points, const double *u, uint32_t k, ui
 }
 
 /* Finds the two main directions by power iteration and sets the points. Both directions are found
- * together: one after another they would converge slowly if they were equally strong. */
+ * together. If they were equally strong, finding one after the other would be slow. */
 static void scale_classically(struct point *points, const float *c, uint32_t k, uint32_t n)
 {
 	double *v[2], *u = alloc_array(n, sizeof(*u));

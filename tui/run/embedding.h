@@ -7,7 +7,7 @@
  * majorization", 2004).
  *
  * The scaling replaces an unknown distance by the shortest path over known distances; the
- * majorisation ignores it. The same distances always give the same points.
+ * majorisation ignores unknown distances. The same distances always give the same points.
  *
  * distances: (n, n), symmetric, in any unit; <= 0: unknown. n is at most 1000.
  */

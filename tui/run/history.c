@@ -22,8 +22,8 @@ struct entry {
 	size_t offset, size;
 };
 
-/* A checkpoint: the state after the first `applied` messages, which have `offset` bytes
- * together. */
+/* A checkpoint: the state after the first `applied` messages. offset: size of all these messages,
+ * in bytes. */
 struct mark {
 	struct checkpoint state;
 	size_t applied, offset;
@@ -172,9 +172,10 @@ static const struct mark *mark_before(const struct history *h, int64_t at_us)
 	return NULL;
 }
 
-/* Chooses the state from which the state at the time at_us is made. *s stays if it is not later
- * than at_us and has all messages of the newest checkpoint before at_us. Otherwise *s becomes the
- * state of this checkpoint; without a checkpoint, it becomes empty. */
+/* Chooses the state from which the state at the time at_us is made. *s stays if none of its
+ * messages is later than at_us, and if it has at least as many messages as the newest checkpoint
+ * before at_us. Otherwise the state of this checkpoint replaces *s. If there is no checkpoint, an
+ * empty state replaces *s. */
 static void choose_start(const struct history *h, int64_t at_us, struct state **s, size_t *applied)
 {
 	bool is_later = *applied > h->n ||

@@ -11,7 +11,8 @@
 
 enum link_grouping { LINKS_BY_NODE, LINKS_BY_REGION, LINKS_BY_STAGE, LINK_GROUPINGS };
 
-/* LINK_GROUPS: most groups. LINK_GROUPS_NODES: most nodes if each node is a group of its own. */
+/* LINK_GROUPS: largest number of groups. LINK_GROUPS_NODES: largest number of nodes that can be
+ * groups of one node each. */
 enum { LINK_GROUPS = 64, LINK_GROUPS_NODES = 48, LINK_GROUPS_NONE = 255 };
 
 struct link_groups {
@@ -22,8 +23,9 @@ struct link_groups {
 	uint16_t one[LINK_GROUPS]; /* id of one node of each group */
 };
 
-/* Groups the listed nodes as wanted, if possible. If there are too many nodes, groups them by
- * region; if regions are unknown or too many, by stage. */
+/* Groups the listed nodes as wanted, if possible. If there are more than LINK_GROUPS_NODES nodes,
+ * groups by region instead of by node. If there is only one region, a region is unknown, or there
+ * are too many regions, groups by stage instead of by region. */
 void link_groups_make(struct link_groups *g, enum link_grouping wanted, const struct state *s,
 		      const struct roster *r);
 

@@ -73,7 +73,7 @@ int map_index(const struct map *m, uint16_t node);
 
 /* Returns true if transfers over the link take at least twice their planned time. */
 bool map_is_slow(const struct msg_link *l);
-/* Returns the newest collision at a node that has not ended; NULL: none. */
+/* Finds the collisions at a node that have not ended, and returns the newest one; NULL: none. */
 const struct state_wait *map_newest_wait(const struct state_node *n);
 /* Returns the newest collision of the whole run, even if it has ended; NULL: none. */
 const struct state_wait *map_last_collision(const struct state *s);

@@ -10,8 +10,8 @@
  * the entry's node. filter "": all entries. `out` has room for STATE_NOTES entries; they are
  * borrowed until the state changes. Returns their number. */
 size_t notes_list(const struct state *s, const char *filter, const struct msg_see_note **out);
-/* Returns the index of the entry `id` in the list; 0, the newest entry, if id is 0 or not
- * listed. */
+/* Returns the index of the entry `id` in the list. If id is 0 or not listed, returns 0, the index
+ * of the newest entry. */
 size_t notes_place(const struct msg_see_note *const *list, size_t n, uint64_t id);
 /* Returns the entry `id` of the whole journal; NULL: none. */
 const struct msg_see_note *notes_find(const struct state *s, uint64_t id);

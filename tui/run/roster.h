@@ -21,8 +21,9 @@ struct roster {
 
 /* Returns true if the word is the node's name: "n07", or "n007" as large runs write it. */
 bool roster_names(const char *word, uint16_t node);
-/* Lists the nodes that contain the filter, in upper or lower case, in their id ("n12", "12"), stage
- * ("S3"), location, host, device or state. filter "": all nodes. */
+/* Lists the nodes that match the filter. A node matches if its id ("n12", "12"), stage ("S3"),
+ * location, host, device or state contains the filter, in upper or lower case. filter "": all
+ * nodes. */
 void roster_make(struct roster *r, const struct state *s, const char *filter);
 /* Returns the node's index in r->nodes; -1: the node is not listed. */
 int roster_find(const struct roster *r, uint16_t node);

@@ -223,8 +223,8 @@ uint32_t state_waiting(const struct state *s);
 bool state_is_slow(const struct state *s, const struct state_node *n);
 /* Sorts n values and returns their median; 0 if n is 0. */
 float state_median(float *values, size_t n);
-/* Returns the median of |measured / predicted - 1| of the newest iterations, `most` at most. Sets
- * *n to their number. */
+/* Returns the median of |measured / predicted - 1| over the newest iterations, at most `most` of
+ * them. Sets *n to the number of these iterations. */
 float state_prediction_error(const struct state *s, size_t most, uint32_t *n);
 /* Returns a candidate by its name; NULL: none. */
 const struct state_plan *state_candidate(const struct state *s, const char *name);
@@ -241,7 +241,7 @@ int64_t state_skip_ratio(const struct state *s);
 const char *state_ratio_text(int64_t ratio, char text[SKIP_SHARE_TEXT]);
 /* Returns true if the start of this run includes the step. */
 bool state_has_step(const struct state *s, enum gather_step step);
-/* Returns true during the first steps of a run that measures its links, until they are measured. */
+/* Returns true before the first iteration of a run that measures its links. */
 bool state_is_measuring(const struct state *s);
 /* Returns true if no node has a stage yet. Messages then report stage 0 for
  * every node. */

@@ -2,8 +2,8 @@
  *
  * Events arrive in batches from many agents. They are in order for each node, but only nearly in
  * order between nodes. Each node's tasks therefore simply follow its events. A microbatch only
- * moves forward along its chain: if an ENDS arrives after the STARTS at the next node, it only sets
- * the time of its task.
+ * moves forward along its chain: if an ENDS arrives after the STARTS at the next node, the ENDS
+ * only sets the end time of its own task.
  */
 #include "tui/run/state.h"
 
@@ -202,7 +202,8 @@ void state_take_routes(struct state *s, const struct route *routes, uint32_t n)
 	}
 }
 
-/* Moves a microbatch forward to (position, phase). Does nothing if it is further already. */
+/* Moves a microbatch forward to (position, phase). Does nothing if the microbatch is already at a
+ * later position, or in a later phase of this position. */
 static void advance_flight(struct state_flight *f, uint32_t position, enum flight_phase phase,
 			   int64_t at_us)
 {
@@ -364,7 +365,8 @@ static void move_node(struct state *s, const struct msg_task_event *e)
 	}
 }
 
-/* Ends all tasks and waits of the current iteration; the events of some ends may have been lost. */
+/* Ends all tasks and waits of the current iteration. Some of them may still be open, because the
+ * events of their ends were lost. */
 static void end_iteration(struct state *s)
 {
 	int64_t end = s->current.end_us;

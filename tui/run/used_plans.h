@@ -17,16 +17,16 @@ struct used_plan {
 	/* First and last iteration that followed the plan; 0: no such iteration has ended yet. */
 	uint64_t first, last;
 	float predicted_s,
-		/* Times predicted for that last iteration. They contain the corrections that were
-		 * made after the plan was made. */
+		/* Times predicted for the iteration `last`, with the corrections that were made
+		 * after the plan was made. */
 		predicted_sync_s;
 	float measured_s, measured_sync_s; /* medians over the plan's newest 256 iterations */
 };
 
-/* Lists the plan in force and the earlier plans that ran, newest first, `most` at most. Two plans
- * are alike if they have the same algorithm, stages and skip ratio. If there are more than `most`
- * plans, plans with a newer plan that is alike are left out, oldest first. Returns the number of
- * listed plans. */
+/* Lists the plan in force and the earlier plans that ran, newest first. Two plans are alike if they
+ * have the same algorithm, stages and skip ratio. If there are more than `most` plans, drops one
+ * plan after another: the oldest plan that is like a newer plan, or else the oldest plan of all.
+ * Returns the number of listed plans. */
 uint32_t used_plans_list(const struct state *s, struct used_plan *list, uint32_t most);
 
 #endif

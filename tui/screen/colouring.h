@@ -1,10 +1,10 @@
-/* colouring.h - the colours of microbatches in every view. An operator's eye follows a microbatch
- * over nodes, links and time by its colour. Its number tells it from other microbatches of the same
- * colour.
+/* colouring.h - the colours of microbatches in every view. By its colour, an operator's eye follows
+ * a microbatch over nodes, links and time. Microbatches of the same colour differ by their numbers.
  *
  * Each theme has twelve colours for microbatches. People with any colour vision deficiency can tell
- * them apart, especially the colours of neighbouring numbers. The operator chooses what the colours
- * tell apart: kinds of tasks, microbatches, or the data nodes of microbatches.
+ * these colours apart, above all the colours of microbatches with neighbouring numbers. The
+ * operator chooses what the colours tell apart: kinds of tasks, microbatches, or the data nodes of
+ * microbatches.
  */
 #ifndef TUI_COLOURING_H
 #define TUI_COLOURING_H

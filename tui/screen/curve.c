@@ -396,7 +396,7 @@ static void read_cursor(const struct axes *a, const struct state *s, const struc
 	}
 }
 
-/* Writes the letter of each run where the curve of this run crosses the cursor. */
+/* Writes the letter of each run where the run's own curve crosses the cursor. */
 static void draw_letters(struct screen *out, struct rect plot, const struct axes *a,
 			 const struct curve_reading *r)
 {

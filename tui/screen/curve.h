@@ -21,8 +21,8 @@ struct series {
 	const void *base;
 	size_t n, stride, iteration_at, value_at;
 	enum style style;
-	/* True: if there are many values, their moving average is drawn, and the values faintly
-	 * behind it. */
+	/* True: a series with many values is drawn as its moving average, with the values faintly
+	 * behind the average. */
 	bool smooth;
 	const struct other_run *other; /* the run to which the series belongs; NULL: this run */
 };
@@ -55,9 +55,9 @@ struct curve_reading {
 	} values[1 + OTHER_RUNS];
 };
 
-/* Draws the y axis at the left, the curves, and in the bottom row the marks and the last x. If
- * there are other runs, also draws the cursor and sets *reading. Without other runs, `reading` may
- * be NULL. The y axis fits the part of the curves that is shown. */
+/* Draws the y axis at the left, and the curves. Writes the marks and the last x in the bottom row.
+ * If there are other runs, also draws the cursor and sets *reading. Without other runs, `reading`
+ * may be NULL. The y axis fits the part of the curves that is shown. */
 void curve_draw(struct screen *out, struct rect at, const struct state *s,
 		const struct curve_view *view, struct curve_reading *reading);
 /* Sets the ends of the x axis as curve_draw shows it, and the x of the cursor. Returns false if no

@@ -121,8 +121,8 @@ static const struct {
 	{ 'O', 'M', 1, PRESS_ENTER },
 };
 
-/* Mouse reports in which raw characters follow ESC [ and the last character: a click, and two
- * reports of a mouse that marks text. */
+/* Mouse reports in which raw characters follow the sequence ESC [ `final`: a click, and two reports
+ * of a mouse that marks text. */
 static const struct {
 	char final;
 	uint8_t characters;
@@ -247,9 +247,9 @@ static void take_raw(struct decoder *d, uint8_t byte, struct terminal_event *out
 		take_mouse(d, d->raw[0] - 32, d->raw[1] - 32, d->raw[2] - 32, out);
 }
 
-/* Parses up to three parameters separated by ';'. In "1;5:3" the second parameter is 5; *event is
- * the 3 after its ':', which tells a pressed from a released key. Returns false if the text has
- * another form. */
+/* Parses up to three parameters separated by ';'. In "1;5:3", the second parameter is 5, and *event
+ * is 3. *event says whether the key was pressed or released. Returns false if the text has another
+ * form. */
 static bool read_parameters(const struct decoder *d, const char *text, long values[3], long *event)
 {
 	int n = 0;

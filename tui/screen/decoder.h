@@ -47,10 +47,10 @@ struct terminal_event {
 	enum terminal_input input;
 	/* INPUT_KEY: a character or one of enum press.
 	 *
-	 * INPUT_UNFINISHED: for 0.3 s the rest of a report or of pasted text has been missing, so
-	 * that a key pressed now may be taken for a part of it. A single character after the key
-	 * Escape may be a key, or may begin a report; `key` is then this character. Otherwise `key`
-	 * is 0.
+	 * INPUT_UNFINISHED: the rest of a report or of pasted text has been missing for 0.3 s. A
+	 * key that is pressed now may be taken for a part of this rest. If a single character has
+	 * followed the key Escape, this character is a key or begins a report, and `key` is the
+	 * character. Otherwise `key` is 0.
 	 */
 	uint32_t key;
 	int x, y;          /* INPUT_CLICK: the cell that was clicked; (0, 0) is the top left */

@@ -102,9 +102,9 @@ void screen_put(struct screen *s, int x, int y, uint32_t glyph, unsigned style);
 void screen_fill(struct screen *s, struct rect r, uint32_t glyph, unsigned style);
 /* Draws UTF-8 text from (x, y) on, in at most w columns. Returns the number of columns used. */
 int screen_text(struct screen *s, int x, int y, int w, unsigned style, const char *utf8);
-/* Draws UTF-8 text in lines that end between words, at.h lines at most; the last line is cut off.
- * Returns the number of lines drawn. If at.h is 0, draws nothing and returns the number of lines
- * that the text needs. */
+/* Draws UTF-8 text in lines that end between words. Draws at most at.h lines; if the text needs
+ * more, the last line drawn is cut off. Returns the number of lines drawn. If at.h is 0, draws
+ * nothing and returns the number of lines that the text needs. */
 int screen_paragraph(struct screen *s, struct rect at, unsigned style, const char *utf8);
 /* Draws formatted text like screen_text. */
 int screen_print(struct screen *s, int x, int y, int w, unsigned style, const char *format, ...)

@@ -201,7 +201,8 @@ static bool has_capability(const char *name)
 }
 
 /* Returns true if colours are sent to the terminal as red, green and blue, not as numbers of a
- * palette. terminfo's extension RGB, which says so, may be a flag, a number or a text. */
+ * palette. Such a terminal has terminfo's extension RGB, which may be a flag, a number or a
+ * text. */
 static bool has_direct_colours(void)
 {
 	return tigetflag("RGB") > 0 || tigetnum("RGB") > 0 || has_capability("RGB");

@@ -1,9 +1,9 @@
 /* terminal.h - the real screen, keyboard and mouse. Only terminal.c uses ncurses, and only for
  * drawing; decoder.h splits the input.
  *
- * However the program ends, the terminal is restored: normally by terminal_close; on SEGV, FPE,
- * ABRT, BUS, ILL, QUIT and when memory runs out (base/alloc.h), by a handler that writes a fixed
- * string and resets the line discipline. A process has one terminal.
+ * However the program ends, the terminal is restored. Normally terminal_close restores it. On SEGV,
+ * FPE, ABRT, BUS, ILL or QUIT, or when memory runs out (base/alloc.h), a handler restores it: the
+ * handler writes a fixed string and resets the line discipline. A process has one terminal.
  */
 #ifndef TUI_TERMINAL_H
 #define TUI_TERMINAL_H
@@ -21,8 +21,8 @@ struct terminal; /* opaque */
 /* Chooses the character set by LC_ALL, LC_CTYPE or LANG. Their locale may be missing on this
  * machine, because ssh brings the names of the operator's own machine. */
 void terminal_set_locale(void);
-/* Return true if the locale and TERM allow UTF-8, and braille characters. Call terminal_set_locale
- * first. */
+/* terminal_speaks_utf8 returns true if the locale allows UTF-8. terminal_shows_braille returns true
+ * if TERM allows braille characters, too. Call terminal_set_locale first. */
 bool terminal_speaks_utf8(void);
 bool terminal_shows_braille(void);
 
@@ -43,8 +43,8 @@ void terminal_theme(struct terminal *t, const struct theme *theme);
 bool terminal_mouse(struct terminal *t, bool on);
 
 /* Sends a text to the terminal's clipboard (OSC 52). Returns false if the terminal has no clipboard
- * or the text is too long. True does not prove that the terminal has copied it; terminals do not
- * report this. */
+ * or the text is too long. If it returns true, the terminal may still have ignored the text,
+ * because terminals do not report whether they copy. */
 bool terminal_copy(struct terminal *t, const char *text);
 
 /* Sets *w and *h to the present size of the window. */

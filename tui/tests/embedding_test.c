@@ -108,8 +108,8 @@ TEST(missing_distances_are_bridged)
 	free(d);
 }
 
-/* There are a thousand points. The distances between near points are known, and one in a hundred
- * of all other distances. */
+/* There are a thousand points. All distances between near points are known, but only one in a
+ * hundred of the other distances. */
 TEST(a_thousand_points_unfold)
 {
 	struct point *truth = scatter(1000, 6), *points = calloc(1000, sizeof(*points));

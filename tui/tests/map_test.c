@@ -66,8 +66,8 @@ TEST(latencies_count_if_they_are_known)
 				s->links[i].from % 2 == s->links[i].to % 2 ? 0.001f : 0.1f;
 		map_update(&by_latency, s, 5000000);
 		assert_false(by_latency.by_transfers);
-		/* n00 and n06 have even numbers and n03 has an odd one, so only n00 and n06 are
-		 * near. */
+		/* n00 and n06 are near, because both numbers are even. n03 is far from them,
+		 * because its number is odd. */
 		assert_true(between(&by_latency, 0, 6) < between(&by_latency, 0, 3) / 4);
 		for (size_t i = 0; i < s->n_links; i++)
 			s->links[i].latency_s = 0;

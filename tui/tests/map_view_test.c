@@ -24,7 +24,7 @@ static struct state *map_of(struct ui *u, uint32_t nodes, uint32_t waves, int64_
 	return s;
 }
 
-/* Draws maps of few and many nodes, one of them dead, with each kind of line characters. */
+/* Draws maps of few and many nodes with each kind of line characters. One node is dead. */
 TEST(maps)
 {
 	static const struct {
@@ -45,7 +45,7 @@ TEST(maps)
 		if (k == 0) {
 			/* A negative latency means that the link is cut. */
 			s->links[0].latency_s = -1;
-			/* As if the map were that of another run, so that the next call makes
+			/* Makes the map look like that of another run, so that the next call makes
 			 * a new map. */
 			u.places.run = 0;
 			ui_tick(&u, s, u.clock.local_us, u.clock.wall_us);

@@ -25,7 +25,8 @@ static void draw(const struct state *s, struct ui *u, int w, int h)
 	screen_free(screen);
 }
 
-/* Draws a view, and a dialog or none over it. `which`, the input's length, chooses both. */
+/* Draws a view, with a dialog or without one. `which`, a number made from the input's length,
+ * chooses the view and the dialog. */
 static void draw_some(const struct state *s, struct ui *u, size_t which)
 {
 	ui_show(u, (enum view)(VIEW_OVERVIEW + which % (VIEWS - 1)));

@@ -11,8 +11,9 @@
  * emulated:       the network is emulated, and links are not measured
  * part, parts:    progress of the step
  *
- * Links are measured in the order of a tournament. During GATHER_LINKS, the links of the rounds
- * before `part` are measured, and later all links. The link from n03 to n01 is cut.
+ * Links are measured in the order of a tournament. During GATHER_LINKS, only the links of the first
+ * `part` - 1 rounds have been measured. In later steps, all links have been measured. The link from
+ * n03 to n01 is cut.
  */
 struct state *start_state(uint32_t nodes, uint32_t stages, bool emulated, enum gather_step step,
 			  uint32_t part, uint32_t parts, float left_s);

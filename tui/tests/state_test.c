@@ -432,7 +432,7 @@ TEST(whole_run)
 		busy += s->nodes[i].running;
 	assert_int_equal(busy, 0);
 	assert_int_equal(state_waiting(s), 0);
-	/* The console counts at most the collisions that the controller has counted. */
+	/* The console counts no more collisions than the controller has counted. */
 	assert_true(s->current.collisions <=
 		    s->history.iterations[s->history.n_iterations - 1].collisions);
 	assert_int_equal(s->plan.n_tasks, 30 * 9);

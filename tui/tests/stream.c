@@ -12,8 +12,8 @@ static const char *const places[12] = { "Australia", "Belgium",   "Canada", "Ger
 					"Iowa",      "Japan",     "LA",     "NL",
 					"Oregon",    "Singapore", "Taiwan", "London" };
 
-/* Positions of the places on a plane; a distance is a transfer time in plan seconds, less a
- * constant. */
+/* Positions of the places on a plane. The planned transfer time between two places is their
+ * distance times 0.4, plus 0.1, in plan seconds (delay_s). */
 static const float plane[12][2] = { { 2.6f, 1.1f },  { 0.0f, 0.1f },  { -1.0f, -0.1f },
 				    { 0.15f, 0.0f }, { -1.4f, 0.2f }, { 2.3f, -0.1f },
 				    { -1.9f, 0.5f }, { 0.0f, -0.1f }, { -1.9f, 0.0f },

@@ -293,8 +293,8 @@ static const struct planned {
 };
 enum { COMPARED = sizeof(planned) / sizeof(planned[0]), COMPARED_PLANS = 6 };
 
-/* Answers a request of the Compare view with the plan in force, under the name of the answer `a`
- * and with times stretched to its duration. */
+/* Answers a request of the Compare view. The answer is the plan in force, but has the name of `a`,
+ * and its times are stretched to the duration of `a`. */
 static void answer(struct state *s, struct ui *u, const struct planned *a)
 {
 	uint32_t visits[6] = { 30, a->visits, a->visits, a->visits, a->visits, a->visits };
@@ -356,7 +356,7 @@ static void compare_with(struct state *s, struct ui *u)
 	}
 }
 
-/* Draws views 2 to 9 of the same state, and of one with more nodes than rows. */
+/* Draws views 2 to 9 of the same state, on screens of every size. */
 TEST(other_views)
 {
 	static const char *const names[] = { NULL,    NULL,       "nodes",
@@ -605,7 +605,7 @@ static void dialogs(struct state *s, struct ui *u)
 	}
 }
 
-/* Draws the Nodes view with agents on GPUs and on CPUs, one of which has died. */
+/* Draws the Nodes view with agents on GPUs and agents on CPUs. One agent has died. */
 TEST(gpus_are_shown)
 {
 	struct stream_options o;

@@ -107,8 +107,8 @@ static int heading_width(const struct link_map *m, const struct link_groups *g,
 	return m->cell >= CELL_NUMBERS ? m->cell - 1 : 3;
 }
 
-/* Draws the names above the cells. If shortened names of regions are equal, draws numbers instead,
- * which also stand before the names of the rows. */
+/* Draws the names above the cells. If shortened names of regions are equal, draws numbers instead;
+ * the same numbers then stand before the names of the rows. */
 static void draw_heading(const struct link_map *m, struct screen *out, const struct link_groups *g,
 			 const struct roster *r, const struct state *s)
 {

@@ -17,7 +17,8 @@ bool link_map_is_cut(const struct msg_link *l);
  * unknown. */
 float link_map_ratio(const struct msg_link *l);
 /* Returns a number that is larger for a slower link. 0: the link was not measured. INFINITY: the
- * link is cut. By plan the number is a ratio, by latency seconds, by bandwidth seconds per MB. */
+ * link is cut. For LINK_BY_PLAN the number is a ratio, for LINK_BY_LATENCY it is in seconds, and
+ * for LINK_BY_BANDWIDTH in seconds per MB. */
 float link_map_badness(const struct state *s, const struct msg_link *l, enum link_measure by);
 /* Returns the character for a badness, '-' for 0 and 'X' for INFINITY, and sets *style. */
 char link_map_heat(enum link_measure by, float badness, enum style *style);

@@ -32,7 +32,7 @@ static void add_line(struct lines *l, unsigned style, const char *format, ...)
 
 /* ---- the preview ---- */
 
-/* Adds the parts of a text, which "; " separates, each as a line. */
+/* Splits a text at each "; ", and adds each part as a line. */
 static void add_parts(struct lines *l, const char *text)
 {
 	const char *end;
@@ -283,7 +283,7 @@ static void fill_format(struct lines *l, const struct state *s, const struct ui 
 		 tensor_format_name(dialog_format_now(s, d->kind)));
 }
 
-/* Adds the parts of the preview's text, which semicolons separate, as lines. */
+/* Splits the preview's text at semicolons, and adds each part as a line. */
 static void fill_finish(struct lines *l, const struct ui *u)
 {
 	const struct dialog *d = &u->dialog;

@@ -1,5 +1,5 @@
-/* View 3: the links. A heat map shows which links are slow, and a table how slow they are: measured
- * against planned transfer times, latency, or bandwidth. */
+/* View 3: the links. A heat map shows which links are slow. A table gives the figures of the links,
+ * such as planned and measured transfer times, latency and bandwidth. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +27,9 @@ struct worst {
 };
 
 /* Makes the sort key of a link; the worst links come first. Cut links are worst. The others are
- * compared by the map's measure. While links are being measured, there are no transfer times; the
- * longer of the planned time of an activation and the latency then replaces the ratio to the plan.
+ * compared by the map's measure. Before the first iteration of a run that measures its links, there
+ * are no transfer times. The key is then not a ratio to the plan, but the planned time of an
+ * activation or the latency, whichever is longer.
  */
 static struct worst weigh_link(const struct state *s, const struct ui *u, const struct msg_link *l)
 {

@@ -1,7 +1,7 @@
 /* View 2: a row for each node, and details of the selected node below.
  *
- * A column of the table is a function that writes its cell and an element of the array `columns`,
- * which has the order of the screen.
+ * Each column of the table has a function that writes its cell, and an element in the array
+ * `columns`. This array has the order of the columns on the screen.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,8 +21,8 @@ struct node_row {
 
 enum { CELL = 160, HINT = 38 /* HINT: columns of the hint next to the title */ };
 
-/* If an iteration would take longer by more than this share without the node, the added time is
- * shown as a warning. */
+/* If an iteration without the node would be longer by more than this share, the added time is shown
+ * as a warning. */
 #define MUCH 0.2f
 
 /* Writes how much longer an iteration would take without the node. Returns the style of the
