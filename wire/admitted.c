@@ -229,9 +229,8 @@ static bool terms_equal(const struct keys_terms *a, const struct keys_terms *b)
 	       a->ends_s == b->ends_s && a->is_revoked == b->is_revoked;
 }
 
-/* Returns true if the newly read list b equals a and a has no barred key. A list with barred keys
- * never equals b: an operator who writes the file lifts the bars, so the caller must replace a
- * by b. */
+/* Returns true if the newly read list b equals a and a has no barred key. If a has barred keys,
+ * the caller must replace a by b, because an operator lifts the bars by writing the file. */
 static bool same_entries(const struct keys_list *a, const struct keys_list *b)
 {
 	if (a->n != b->n)
@@ -246,8 +245,8 @@ static bool same_entries(const struct keys_list *a, const struct keys_list *b)
 }
 
 /* Reads the file. Returns 1 if the entries have changed. A file that never existed counts as an
- * empty list. A file that has disappeared is an error, because a failed disk or a mistake may be
- * the cause. In that case no key may be expelled. */
+ * empty list. A file that has disappeared is an error, and no key is expelled, because a failed
+ * disk or a mistake can be the cause. */
 static int reread_list(struct keys_list *list, struct error *err)
 {
 	struct keys_list fresh = {0};
@@ -349,7 +348,8 @@ static int lock_file(const struct keys_list *list, int *fd, struct error *err)
 	*fd = -1;
 	if (list->path == NULL)
 		return 0;
-	/* All symbolic links to a list use one lock file. */
+	/* A program may open the list through a symbolic link. The lock is beside the real file,
+	 * so that all programs use the same lock. */
 	char *real = realpath(list->path, NULL);
 	const int length =
 		snprintf(path, sizeof(path), "%s.lock", real != NULL ? real : list->path);

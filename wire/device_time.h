@@ -8,9 +8,9 @@
 enum device_state {
 	/* The device runs a task, the optimizer's step or the zeroing of gradients. */
 	DEVICE_BUSY,
-	/* This node's host, or the host of the node that sends a tensor, encodes, decodes or
-	 * copies the tensor or adds sums. Also: a task could run, but this node's host has not
-	 * started it. */
+	/* A host encodes, decodes or copies a tensor, or adds sums. This host is this node's
+	 * host, or the host of the node that sends the tensor. Also: a task could run, but this
+	 * node's host has not started it. */
 	DEVICE_HOST,
 	DEVICE_NETWORK, /* a tensor for this node is under way */
 	/* This node waits although no tensor is on its way. There are three possible reasons:

@@ -27,7 +27,7 @@
 
 #define KEYS_BYTES     32
 #define KEYS_TEXT_SIZE 65   /* size of a key as text: the hex digits and the NUL */
-#define KEYS_NAME_SIZE 64   /* size of a name with the NUL; letters, digits, '.', '_', '-' */
+#define KEYS_NAME_SIZE 64   /* size of a name with the NUL */
 #define KEYS_LIST_MOST 4096 /* limit of entries of one list */
 /* Characters that a name may contain. The first character must not be '-'. */
 #define KEYS_NAME_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
@@ -48,15 +48,16 @@ struct keys_public {
 
 struct keys_identity; /* opaque: a key pair */
 
-/* Makes a key pair and gives *out (keys_free). -ENOMEM: no locked memory; -EIO: no randomness. */
+/* Makes a key pair. The caller frees *out with keys_free. -ENOMEM: no locked memory; -EIO: no
+ * randomness. */
 int keys_generate(struct keys_identity **out, struct error *err);
 /* Makes the key pair whose secret half is a copy of the KEYS_BYTES bytes at `secret`. The errors
  * are those of keys_generate. */
 int keys_from_secret(struct keys_identity **out, const uint8_t *secret, struct error *err);
-/* Loads a key pair: gives *out. -EACCES: users other than the owner may read or change the file.
- * There is an exception: if root owns the file and this process does not run as root, the file's
- * group may read the file. -EINVAL: the file is no key file, or its two halves do not belong
- * together. The error names file and line. */
+/* Loads a key pair. -EACCES: users other than the owner may read or change the file. There is an
+ * exception: if root owns the file and this process does not run as root, the file's group may
+ * read the file. -EINVAL: the file is no key file, or its two halves do not belong together. The
+ * error names file and line. */
 int keys_load(struct keys_identity **out, const char *path, struct error *err);
 /* Saves a key pair with mode 0600. -EEXIST: the file exists; a key is never overwritten. */
 int keys_save(const struct keys_identity *id, const char *path, struct error *err);
@@ -116,7 +117,7 @@ int keys_list_refresh(struct keys_list *list, struct error *err);
 
 /* Adds an entry, or replaces the entry of this key. Several programs may edit one file. Therefore
  * this function locks the file, reads it again, changes the list and writes it. -EEXIST: another
- * key has the name; -EINVAL; -ENOSPC: the list is full. */
+ * key has the name; -EINVAL: the role or the name is invalid; -ENOSPC: the list is full. */
 int keys_list_admit(struct keys_list *list, const struct keys_public *key, enum keys_role role,
 	const char *name, struct error *err);
 /* Removes the entry with this name, or with this key as 64 hex digits. -ENOENT: there is no such
@@ -125,7 +126,7 @@ int keys_list_expel(struct keys_list *list, const char *who, struct error *err);
 
 /* Bars a key: this process refuses the key as if it were not on the list. The bar ends when
  * another process writes the list's file, even if the entries stay the same. This function does
- * not write the file. Therefore nobody but an operator can lift the bar. */
+ * not write the file. An operator lifts the bar by writing the file. */
 void keys_list_bar(struct keys_list *list, const struct keys_public *key);
 /* Returns true if the key is on the list and barred. */
 bool keys_list_barred(const struct keys_list *list, const struct keys_public *key);

@@ -61,7 +61,7 @@
 	/* messages from a console to the controller */ \
 	X(ATTACH, attach, 96, false) \
 	X(COMMAND, command, 97, false) \
-	/* from the controller to a console: the run's state, numbered by the sequence */ \
+	/* from the controller to a console: the run's state, in numbered messages */ \
 	X(SEE_RUN, see_run, 128, false) \
 	X(SEE_STATUS, see_status, 129, false) \
 	X(SEE_NODE, see_node, 130, false) \

@@ -109,7 +109,7 @@ static const char *elements_of(const char *s, const struct field *f)
 	return p;
 }
 
-/* ---- writing: these functions only count the bytes if out is NULL. They return 0 if a limit is
+/* ---- writing: if out is NULL, these functions only count the bytes. They return 0 if a limit is
  * exceeded ---- */
 
 static size_t write_struct(const struct layout *l, const char *s, unsigned char *out);
@@ -277,7 +277,8 @@ static bool read_array(struct reader *r, const struct field *f, char *s, uint32_
 		if (!take_bytes(r, 4, &from))
 			return false;
 		n = (uint32_t)get_number(from, 4);
-		/* Each element takes at least one byte, so a larger count is impossible. */
+		/* Each element takes at least one byte, so the count cannot exceed the number of
+		 * bytes left. */
 		if (n > f->most || n > r->size - r->at)
 			return false;
 		*shared = n;

@@ -68,8 +68,8 @@ struct msg_task_event {
 	uint32_t blocker;
 	int64_t at_us;     /* time at which the task began to wait, started or ended */
 	int64_t arrived_us; /* time at which the task's input arrived */
-	/* WORK_STARTS: the delay of the start: the event loop started the task this long after
-	 * the task could have started. 0 for other events, and with emulated times. */
+	/* WORK_STARTS: time from the moment at which the task could have started until the event
+	 * loop started the task. 0 for other events, and with emulated times. */
 	uint32_t late_us;
 	float loss;         /* loss at the end of a loss task; otherwise 0 */
 	uint8_t counted;    /* WORK_ENDS: 1: this node added the task's gradient to its sum */
@@ -197,8 +197,8 @@ struct msg_committed {
 	uint64_t iteration; /* number of committed iterations, including this one */
 	uint8_t stage;      /* stage of the sender, or of its standby copy */
 	uint64_t hash;
-	/* 1: the report is about the sender's standby copy. A sender that joins may have a standby
-	 * copy of its own stage. */
+	/* 1: the report is about the sender's standby copy. `stage` alone does not show this,
+	 * because a sender that joins may have a standby copy of its own stage. */
 	uint8_t copy;
 	/* Time that the sender's device spent in each state since the previous commit. Before the
 	 * first commit, the time counts from the first START or REROUTE that gave the node work.
@@ -270,8 +270,8 @@ struct msg_link {
 	 * this link. Before the first plan, this is the time that the first plan will assume. */
 	float planned_delay_s;
 	float measured_delay_s; /* measured transfer time of an activation; 0: not measured */
-	/* signal-to-noise ratio of the activations or of the gradients that arrive, whichever is
-	 * lower; 0: not measured. */
+	/* Signal-to-noise ratio of the activations or of the gradients that arrive: the lower of
+	 * the two ratios; 0: not measured. */
 	float snr_db;
 };
 
@@ -296,7 +296,7 @@ struct msg_measured {
 };
 
 /* Answers the newest MSG_CONNECT: messages of the agent have reached all nodes that MSG_CONNECT
- * names, except the nodes with the use CONNECT_SPARE. */
+ * names for a use other than CONNECT_SPARE. */
 struct msg_connected {
 	uint64_t id;
 };
@@ -336,8 +336,9 @@ struct msg_welcome {
 	/* Emulated times of this node, in seconds, before the time scale. */
 	double forward_s, backward_s, loss_s, dispatch_overhead_s;
 	double serialise;        /* 1: a link carries one tensor at a time */
-	/* Number of nodes. Each of the next three arrays has one element for each node: emulated
-	 * transfer times of a tensor in fp32 to this node, before the time scale. */
+	/* Number of nodes. Each of the next three arrays has one element for each node: the
+	 * emulated transfer time of a tensor in fp32 from this agent to that node, before the
+	 * time scale. */
 	uint32_t n_delays;
 	/* An activation's transfer time in seconds; negative: there is no link. */
 	const float *delay_s;
@@ -495,7 +496,7 @@ struct msg_commit {
 	float lr, beta1, beta2, eps, weight_decay;
 	/* A set of stages (bit s: stage s); 0: none. After the step, every stage outside the set
 	 * copies the weights and moments of a stage in the set (stage_set_source). Each node of a
-	 * stage outside the set already has them as a standby copy. */
+	 * stage outside the set already has these weights and moments as a standby copy. */
 	uint64_t stack_from;
 	struct stage_visits visits;
 };
@@ -530,8 +531,8 @@ struct msg_stop {
 	char reason[128];
 };
 
-/* Orders the agent to measure the link to a node: first its latency, then its bandwidth.
- * MSG_NOBODY: orders the agent to measure the latencies of the links to all peers at the same
+/* Orders the agent to measure the link to a node: first its latency, then its bandwidth. If `to`
+ * is MSG_NOBODY, orders the agent to measure the latencies of the links to all peers at the same
  * time. */
 struct msg_measure {
 	uint64_t id; /* number of this order; later orders have greater numbers */
@@ -545,8 +546,9 @@ struct msg_measure {
  * advance. */
 #define MSG_CONNECT_MOST 64
 
-/* Purposes of a connection, in the order of the enumerators: activations and gradients; slices of
- * sums; activations in case the node must replace another node. */
+/* Purposes of a connection: activations and gradients; slices of sums; spare connection, which
+ * carries activations and gradients only if the node replaces another node on the agent's
+ * paths. */
 enum connect_use { CONNECT_ACTIVATIONS, CONNECT_SUMS, CONNECT_SPARE };
 
 struct msg_connect_to {
@@ -554,8 +556,8 @@ struct msg_connect_to {
 	uint8_t use; /* enum connect_use */
 };
 
-/* Orders the agent to connect to these nodes and to send each a message, because the next plan
- * needs the connections. */
+/* Orders the agent to connect to these nodes, because the next plan needs the connections. The
+ * agent also sends a message to each of the nodes. */
 struct msg_connect {
 	uint64_t id; /* number of this order; later orders have greater numbers */
 	uint32_t n_nodes;
@@ -845,8 +847,8 @@ struct msg_see_note {
 	uint64_t iteration;
 	uint8_t kind; /* enum note_kind */
 	uint8_t acknowledged;
-	/* Letter that marks the note in the loss curve: 'S' skip, 'W' a format, 'F' failure, 'R'
-	 * recovery, 0: no mark. */
+	/* Letter that marks the note in the loss curve: 'S' new skip ratio or copied stages, 'W'
+	 * new format, 'F' failure, 'R' recovery, 0: no mark. */
 	char mark;
 	int32_t node;         /* node that the note concerns; -1: none */
 	/* NOTE_COMMAND: number by which the operator can undo the command; 0: it cannot be

@@ -60,9 +60,9 @@
 	 * until then. If value is 0, cancels an earlier FINISH. text: "preview" or "". */ \
 	X(FINISH, "finish") \
 	X(STAGES, "stages") /* writes to the journal which stages would be chosen now */ \
-	X(HOURS, "hours")   /* writes to the journal what recipes reach in `value` hours */ \
+	X(HOURS, "hours")   /* writes to the journal each recipe's loss after `value` hours */ \
 	X(CUT, "cut") /* text: number of layers of each stage, "0,7,5"; "": the numbers that were \
-		       * proposed last. Before the numbers, "preview" may stand. */
+		       * proposed last. "preview" may precede the numbers. */
 
 /* Coarse classes of a node's states. The class says how the node takes part in the run. */
 enum node_presence { NODE_NOT_THERE, NODE_COMES, NODE_TAKES_PART, NODE_LOST };

@@ -32,8 +32,8 @@
 	NUMBER(F32, float, measured_forward_s, 0) /* as measured, without emulation */ \
 	NUMBER(F32, float, measured_backward_s, 0) \
 	NUMBER(U64, uint64_t, rss_bytes, 0) \
-	/* How long the agent waits for a processor that other programs use, in percent of the \
-	 * time. 0: no other program keeps these processors busy, or this is a replay. */ \
+	/* Percentage of the time in which the agent waits for a processor, because other \
+	 * programs use the processors too. 0: no other program uses them, or this is a replay. */ \
 	NUMBER(U8, uint8_t, waits_percent, 0) \
 	NUMBER(U64, uint64_t, sent_bytes, 0) \
 	NUMBER(U64, uint64_t, received_bytes, 0) \

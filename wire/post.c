@@ -687,8 +687,7 @@ int post_forget(struct post *p, post_peer_id id)
 
 /* Returns the time from which messages have waited without any acknowledgement in their class; 0:
  * no message waits. If a more urgent class waits too, a class counts only if some of its chunks
- * are under way. Without such chunks the class may be waiting for nothing but the more urgent
- * class. */
+ * are under way. Without such chunks, the class may be waiting only for the more urgent class. */
 static int64_t stalled_since(const struct peer *peer)
 {
 	int64_t since = 0;

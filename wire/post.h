@@ -54,8 +54,8 @@ typedef uint32_t post_peer_id; /* number of a peer, never reused; 0: nobody */
 #define POST_EPHEMERAL_ROLES \
 	(KEYS_ROLE_BIT(KEYS_CONSOLE) | KEYS_ROLE_BIT(KEYS_WATCHER) | KEYS_ROLE_BIT(KEYS_INVITATION))
 
-/* In every field, 0 stands for the default value. The comment of the field names the default
- * value at its end. */
+/* In every field, 0 stands for the default value. The comment of each field ends with the default
+ * value. */
 struct post_options {
 	const struct keys_identity *identity; /* borrowed until post_close; required */
 	/* Borrowed until post_close: the keys that may connect, which may be edited at any time.
@@ -63,9 +63,10 @@ struct post_options {
 	struct keys_list *admitted;
 	/* KEYS_ROLE_BIT mask of the roles that may connect; default: any role. */
 	uint32_t roles;
-	/* KEYS_ROLE_BIT mask of roles whose keys several processes may use at a time. Each process
-	 * is then a peer. This always holds for POST_EPHEMERAL_ROLES. If several processes use a
-	 * key of another role, only the newest process stays connected. Default: no role. */
+	/* KEYS_ROLE_BIT mask of roles whose keys several processes may use at a time. Each
+	 * process is then a peer. POST_EPHEMERAL_ROLES are always shared in this way. If several
+	 * processes use a key of a role that is not shared, only the newest process stays
+	 * connected. Default: no role. */
 	uint32_t shared_roles;
 	uint32_t peers_most;          /* limit of peers; default 1100 */
 	size_t chunk_bytes;           /* longest chunk sent, at most 4 MiB; default 1 MiB */
@@ -102,15 +103,15 @@ struct post_options {
 	const struct link_hook *hook;
 };
 
-/* Gives *out (post_close). -EINVAL: an option is out of range. */
+/* Opens a post. The caller closes *out with post_close. -EINVAL: an option is out of range. */
 int post_open(struct post **out, const struct post_options *options, struct error *err);
 /* Closes all connections at once, even if messages are unacknowledged (see post_idle). NULL is
  * allowed. */
 void post_close(struct post *p);
 
 /* Listens at "tcp://ADDRESS:PORT" or "ipc://PATH". An IPv6 address is in brackets; port 0 chooses
- * a free port. Writes the address that other processes dial to `bound` (LINK_ADDRESS_SIZE bytes),
- * which may be NULL. A post may listen at several addresses.
+ * a free port. Other processes dial the address that this function writes to `bound`. `bound` has
+ * LINK_ADDRESS_SIZE bytes, or is NULL. A post may listen at several addresses.
  *
  * If a killed process has left its socket at PATH, replaces the socket. -EEXIST: another kind of
  * file is at PATH, and stays. -EADDRINUSE, -EADDRNOTAVAIL, -EINVAL. */
@@ -202,8 +203,8 @@ enum post_kind {
 	POST_UP,       /* the peer is reachable; `restarted`: the peer has a new process */
 	/* The peer is silent, expelled or superseded. Messages to the peer are kept until the
 	 * peer is up again or forgotten. If the peer's role is in POST_EPHEMERAL_ROLES, the post
-	 * forgets the peer after the caller has received this event. The caller must forget any
-	 * other peer with a shared key. */
+	 * forgets the peer after the caller has received this event. If the role is only in
+	 * shared_roles, the caller must forget the peer (post_forget). */
 	POST_DOWN,
 	/* `lost` RELIABLE messages to the peer's old process were dropped. A POST_UP with
 	 * `restarted` follows. */
@@ -257,8 +258,8 @@ struct post_peer_info {
 	/* Time at which the last session ended; 0: no session has ended. */
 	int64_t down_us;
 	/* Time from which messages of some class have waited without any acknowledgement in the
-	 * class; 0: no message waits. A class does not count if it waits for nothing but a more
-	 * urgent class. */
+	 * class; 0: no message waits. A class does not count if it waits only for a more urgent
+	 * class. */
 	int64_t stalled_us;
 	/* Time at which the newest of the answered large probes was sent; 0: no large probe was
 	 * answered. */
@@ -306,7 +307,7 @@ int post_defer(struct post *p, post_peer_id peer, enum post_class class, bool de
  * there is no other traffic. A large probe is sent like an activation, and fills several packets
  * of any network. The answer to a large probe therefore shows that full packets arrive. Returns
  * 0, or -ENOENT: no such peer; -ENOTCONN: no session; -EAGAIN: the probe cannot be sent now. */
-#define POST_PROBE_LARGE 20000 /* bytes of a large probe: more than two packets of 9,000 */
+#define POST_PROBE_LARGE 20000 /* bytes of a large probe: more than two packets of 9,000 bytes */
 int post_probe(struct post *p, post_peer_id peer, bool large, int64_t now_us);
 
 /* The times of a RELIABLE message that the peer's process has received. Messages of class CONTROL

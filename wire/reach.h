@@ -28,8 +28,8 @@ struct reach_mapping {
 /* Finds a port mapping in an environment: `size` bytes of variables that each end with NUL. Returns
  * false if there is none.
  *
- * inside: the port at which the process listens. 0: any mapped port suits that the provider
- * itself does not use, and the port `otherwise` suits best. */
+ * inside: the port at which the process listens. 0: any mapped port suits, except the ports that
+ * the provider itself uses. The port `otherwise` then suits best. */
 bool reach_in_environment(const char *block, size_t size, uint16_t inside, uint16_t otherwise,
 			  struct reach_mapping *out);
 /* Finds a mapping in the environment of this process, or of process 1. */

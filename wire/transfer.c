@@ -103,7 +103,8 @@ bool transfer_next(struct transfer *t, struct msg_file_ask *ask, int64_t now_us)
 }
 
 /* Completes the file and sets its modification time to the modification time of the sender's
- * file. By this time a later process recognises a file that has not changed. */
+ * file. A later process compares this time with the time of the sender's file. If they are equal,
+ * the file has not changed. */
 static void finish(struct transfer *t)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT },

@@ -38,8 +38,9 @@ struct transfer {
 	int64_t heard_us;
 };
 
-/* Begins to receive a file, which replaces the file at path when it is complete. The state is then
- * TRANSFER_RUNNING, or TRANSFER_FAILED if the file cannot be written. */
+/* Begins to receive a file. When the received file is complete, it replaces the file at path.
+ * After this call the state is TRANSFER_RUNNING, or TRANSFER_FAILED if the file cannot be
+ * written. */
 void transfer_begin(struct transfer *t, const struct msg_file_ask *ask, const char *path,
 		    int64_t now_us);
 /* Ends the transfer. Removes the temporary file if the file is incomplete. */

@@ -31,8 +31,9 @@ static int compare_rates(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The first tenth of the packets is ignored, because these packets arrive while later packets are
- * still being sent, and before a varying delay has reached its maximum. */
+/* Ignores the first tenth of the packets, for two reasons. First, these packets arrive while
+ * later packets are still being sent. Second, if the link's delay varies, the delay has not
+ * reached its maximum yet when these packets arrive. */
 double dispersion_rate(const int64_t *at_ns, uint32_t n, uint32_t packet_bytes)
 {
 	int64_t took[PACKET_TRAIN_MOST];

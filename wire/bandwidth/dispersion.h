@@ -20,9 +20,9 @@
  * that is longer than the router's queue. The queue of a slow link may hold few packets. For
  * example, nine packets fill a queue of 100 ms at 1 Mbit/s.
  *
- * A train of fewer than DISPERSION_FEW packets counts only if it took DISPERSION_LONG_NS, as on a
- * link below 5 MB/s. If the train took less time, its packets may be the burst that a rate
- * limiter lets pass at full speed. */
+ * A train of fewer than DISPERSION_FEW packets counts only if it took at least
+ * DISPERSION_LONG_NS, which is the case on a link below 5 MB/s. A rate limiter lets a short burst
+ * of packets pass at full speed, and a faster train may be such a burst. */
 #define DISPERSION_LEAST 4
 #define DISPERSION_FEW 16
 #define DISPERSION_LONG_NS 4000000

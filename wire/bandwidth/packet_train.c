@@ -30,7 +30,7 @@
 #define BATCH 64
 #define BATCHES 16   /* largest number of batches that a call of packet_train_hear receives */
 #define FULL_MS 2    /* milliseconds to wait while the kernel's send buffer is full */
-#define FULL_MOST 10 /* limit of the waits for the send buffer during one train */
+#define FULL_MOST 10 /* largest number of waits for the send buffer during one train */
 
 struct head {
 	uint8_t token[PACKET_TRAIN_TOKEN_BYTES];
@@ -43,8 +43,8 @@ struct place {
 	bool used;
 	bool expected;  /* the sender has announced the train */
 	bool whole;     /* the last packet of the train arrived */
-	/* Number of trains that have begun, including this train; the lowest number is replaced
-	 * first. */
+	/* This is train number `since`, counted in the order in which trains began. The place
+	 * with the lowest number is reused first. */
 	uint64_t since;
 	uint32_t n;
 	int64_t at_ns[PACKET_TRAIN_MOST]; /* the n arrival times, on the kernel's clock */

@@ -22,8 +22,9 @@
 
 struct packet_train; /* opaque: sends and receives trains */
 
-/* Opens the UDP socket and gives *out (packet_train_free). address: the address at which this
- * process's post listens. -EINVAL: not a TCP address; other errors come from the kernel. */
+/* Opens the UDP socket. The caller frees *out with packet_train_free. address: the address at
+ * which this process's post listens. -EINVAL: not a TCP address; other errors come from the
+ * kernel. */
 int packet_train_open(struct packet_train **out, const char *address, struct error *err);
 void packet_train_free(struct packet_train *t); /* NULL is allowed */
 int packet_train_fd(

@@ -443,9 +443,9 @@ static void count_arrived(struct channel *c, const struct sent_chunk *r, bool is
 		flow_round_trip_add(&c->round, took);
 		c->overdue = 0;
 	} else if (c->overdue > 1) {
-		/* From now on the timeout is doubled only once, not several times. It stays
-		 * doubled because a chunk that was sent twice gives no round trip (Karn's
-		 * algorithm). */
+		/* An acknowledgement has arrived, so the timeout is now doubled only once,
+		 * however often it was doubled before. It stays doubled until a chunk gives a new
+		 * round trip. A chunk that was sent twice gives none (Karn's algorithm). */
 		c->overdue = 1;
 	}
 }
@@ -474,8 +474,8 @@ static void note_arrival(struct channel *c, uint64_t number, struct sent_chunk *
 		count_arrived(c, other, false, now_us);
 }
 
-/* A single connection keeps the order of chunks. Marks as lost all chunks that were sent before a
- * chunk that has arrived. */
+/* Marks as lost all chunks that were sent before a chunk that has arrived. Does this only on a
+ * single connection, because several connections do not keep the order of chunks. */
 static void find_lost(struct channel *c)
 {
 	const unsigned before = (unsigned)c->n_lost;

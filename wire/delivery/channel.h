@@ -51,9 +51,10 @@ struct channel_finished {
 
 /* Limits the memory for incomplete messages of all channels together.
  *
- * Each peer can always use its share, which is most_bytes divided by the number of peers, but at
- * least share_bytes. A peer may also use free memory, up to a total of CHANNEL_PEER_MOST. A
- * message of any length is accepted while no peer has an incomplete message. */
+ * The share of a peer is most_bytes divided by the number of peers, but at least share_bytes. A
+ * peer can always use its share. Beyond its share, a peer may use free memory until its messages
+ * take up CHANNEL_PEER_MOST bytes. A message of any length is accepted while no peer has an
+ * incomplete message. */
 struct channel_memory {
 	size_t used_bytes, most_bytes;
 	size_t share_bytes; /* least share of a peer, bytes */

@@ -74,7 +74,9 @@ struct channel {
 	uint64_t order;         /* `order` of the chunk that was sent last */
 	uint64_t newest;        /* greatest `order` of a chunk that was acknowledged */
 	struct flow_round_trip round;
-	/* Number of timeouts in a row. Each timeout doubles the retransmission timeout. */
+	/* Number of times that the measured timeout is doubled. A timeout adds 1. A measured
+	 * round trip sets the number to 0. An acknowledgement that gives no round trip reduces
+	 * the number to 1. */
 	unsigned overdue;
 	/* Number of timeouts in a row without any acknowledgement between them. */
 	unsigned unanswered;

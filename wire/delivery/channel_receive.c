@@ -58,8 +58,9 @@ static bool was_seen(const struct channel *c, uint64_t number)
 	return number < c->beyond && (*word_of(c, number) & bit_of(number)) != 0;
 }
 
-/* Records that the first missing chunk, or a later chunk, was received. Then moves `expected` to
- * the new first missing chunk, and clears the bits of the passed chunks. */
+/* Records that the chunk `number` was received. It must be the first missing chunk or a later
+ * chunk. If it is the first missing chunk, moves `expected` to the next missing chunk, and clears
+ * the bits of the chunks in between. */
 static void note_number(struct channel *c, uint64_t number)
 {
 	if (number != c->expected) {
@@ -108,8 +109,8 @@ uint64_t channel_expected(const struct channel *c)
 
 /* ---- incomplete messages ---- */
 
-/* Returns true if the chunk's numbers are possible, and its size follows from its index in the
- * message. */
+/* Returns true if the chunk's numbers are possible, and the chunk has the size that a chunk with
+ * this index must have. */
 static bool agrees_with_itself(const struct channel *c, const struct channel_chunk *k)
 {
 	if (k->total > c->options.message_most_bytes || k->chunks == 0 || k->index >= k->chunks ||
@@ -140,7 +141,7 @@ static size_t find_incoming(const struct channel *c, uint64_t first)
 }
 
 /* Returns true if a message with these chunk numbers would overlap no other message. place: the
- * position in the list of incomplete messages that the message would get. */
+ * position that the message would get in the list of incomplete messages. */
 static bool fits_between(const struct channel *c, size_t place, uint64_t first, uint32_t chunks)
 {
 	if (first < c->expected)

@@ -18,8 +18,8 @@
 /* While STARTING, the window grows by half in each round as long as it is below this multiple of
  * the bytes that the link carries. */
 #define START_BEYOND 1.75
-/* While STARTING, the rate counts as grown if it is more than this multiple of the rate that
- * counted as grown last. */
+/* While STARTING, the rate counts as grown if it exceeds this multiple of start_rate. Then
+ * start_rate is set to the grown rate. */
 #define START_GROWS 1.15
 /* A queue counts as long if its waiting time exceeds this multiple of FLOW_QUEUE_US. */
 #define LONG_QUEUES 3
@@ -31,8 +31,9 @@
  * probes have measured the idle link. After that, RATE_BEYOND applies. */
 #define RATE_BEYOND 1.25
 #define RATE_START  2.0
-/* A rate that was measured while there was little to send does not apply to a message that is
- * larger than this multiple of the largest sample. */
+/* If every sample of the rate was taken while there was too little to send, the rate is only a
+ * lower bound. It says nothing about a message that has more bytes than this multiple of
+ * sampled_bytes. */
 #define SAMPLE_BEYOND 2
 
 void flow_round_trip_add(struct flow_round_trip *r, int64_t took_us)
@@ -371,10 +372,10 @@ static void adapt_to_queue(struct flow *f)
 	set_window(f, window);
 }
 
-/* Runs at the end of each round. A queue may hide the least round trip. Therefore this function
- * begins to drain the link's queue if no round trip near the least round trip was seen for
- * LEAST_HALF_US / 2. Ends the draining one round later. A link that is drained twice in
- * LEAST_HALF_US always has a round trip without a queue in its sliding window. */
+/* Runs at the end of each round. A queue may hide the least round trip. If no round trip near the
+ * least round trip was seen for LEAST_HALF_US / 2, this function begins to drain the link's
+ * queue. It ends the draining one round later. A link that is drained twice in LEAST_HALF_US
+ * always has a round trip without a queue in its sliding window. */
 static void drain_if_due(struct flow *f, int64_t now_us)
 {
 	if (f->phase == FLOW_DRAINING) {

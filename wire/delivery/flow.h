@@ -17,9 +17,9 @@
  * in this round exceeds the least round trip. Afterwards the window is steered so that bytes wait
  * FLOW_QUEUE_US in the queue, as in LEDBAT (RFC 6817) but in larger steps. Each round corrects
  * half of the error. Urgent messages therefore find a link that is used fully and a queue that is
- * short. The window grows only while it holds messages back. From time to time the window shrinks
- * for one round below the delivery rate times the least round trip. The queue then empties, and a
- * probe can measure the least round trip again (BBR's ProbeRTT).
+ * short. The window grows only while it holds messages back. From time to time, for one round,
+ * the window is smaller than the delivery rate times the least round trip. In this round the
+ * queue empties, and a probe can measure the least round trip again (BBR's ProbeRTT).
  *
  * Urgent messages need no window, but large urgent messages are sent one after the other. If two
  * large urgent messages shared the link, the first message would arrive as late as the second.
@@ -47,9 +47,9 @@ struct flow_round_trip {
 	int64_t smoothed_us, deviation_us;
 };
 void flow_round_trip_add(struct flow_round_trip *r, int64_t took_us);
-/* Returns the time after which an answer is overdue. This is the smoothed round trip + 4
- * deviations + FLOW_BUSY_US, because the peer may be busy. If nothing was measured, it is
- * FLOW_FIRST_US. */
+/* Returns the time after which an answer is overdue. The time is the smoothed round trip + 4
+ * deviations + FLOW_BUSY_US. The last term allows for a busy peer. If nothing was measured, the
+ * time is FLOW_FIRST_US. */
 int64_t flow_overdue_us(const struct flow_round_trip *r);
 #define FLOW_BUSY_US  INT64_C(100000)
 #define FLOW_FIRST_US INT64_C(1000000)
@@ -119,7 +119,7 @@ struct flow {
 	/* The window in bytes, and its state: */
 	size_t window;
 	enum flow_phase phase;
-	bool had_bulk;         /* in this round there was a message to send that can wait */
+	bool had_bulk;         /* in this round, a message of bulk was ready to be sent */
 	bool held_back;        /* in this round the window held a chunk back */
 	bool had_loss;         /* in this round a chunk was lost */
 	bool urgent_waits;     /* an urgent message waits until the link has room for it */
@@ -132,8 +132,8 @@ struct flow {
 	/* While STARTING: number of rounds in a row in which there was no queue, and the window
 	 * held messages back and did not grow. */
 	unsigned quiet_rounds;
-	/* A chunk that is sent after `delivered` has reached round_ends ends the round when it is
-	 * acknowledged. */
+	/* Value of `delivered` at which this round began. The round ends when a chunk that was
+	 * sent since then is acknowledged. */
 	uint64_t round_ends;
 	int64_t rounds;
 	int64_t round_least_us; /* shortest round trip of a probe in this round; -1: none */

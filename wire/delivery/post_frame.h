@@ -4,11 +4,12 @@
  *
  *     kind 1, class 1, ranges 1, zero 1, index 4, number 8, ack 8, total 8, chunks 4, zero 8
  *
- * In a CHUNK or LOSSY frame, the content follows the head. In an ACK frame, `ranges` pairs { from
- * 4, length 4 } follow the head, ascending and not adjacent. Integers are little-endian. The head
- * has 44 bytes, so that the content begins on a 16-byte boundary of nanomsg's buffer. A PING may
- * end with up to POST_PROBE_LARGE bytes of padding. CHUNK and ACK frames both acknowledge chunks of
- * their class; a CHUNK frame has no ranges.
+ * In a CHUNK or LOSSY frame, the content follows the head. In an ACK frame, pairs { from 4,
+ * length 4 } follow the head. The field `ranges` is the number of these pairs. They ascend and
+ * are not adjacent. Integers are little-endian. The head has 44 bytes, so that the content begins
+ * on a 16-byte boundary of nanomsg's buffer. A PING may end with up to POST_PROBE_LARGE bytes of
+ * padding. CHUNK and ACK frames both acknowledge chunks of their class; a CHUNK frame has no
+ * ranges.
  */
 #ifndef WIRE_POST_FRAME_H
 #define WIRE_POST_FRAME_H

@@ -53,9 +53,8 @@ struct peer {
 	struct account *account;
 	struct flow flow;
 	struct ping_ring small_pings, large_pings;
-	/* For each class, the later of two times: the time of the newest acknowledgement for the
-	 * class, and the time at which a message was last queued while no other message of the
-	 * class waited. */
+	/* For each class, the time of the last of two events: an acknowledgement for the class
+	 * arrived, or a message was queued while no other message of the class waited. */
 	int64_t moved_us[POST_CLASSES];
 	/* Time at which the post last sent a ping of its own, to measure the link's queue. */
 	int64_t probed_us;
@@ -157,8 +156,8 @@ double post_account_spent(struct account *a, double per_s, int64_t now_us);
 
 /* Starts all channels of the peer with chunk number 0, for a session with a new process. */
 void post_peer_start(struct peer *peer, size_t chunk_most, unsigned connections);
-/* Resume, pause and drop all channels of the peer. post_peer_drop returns the number of dropped
- * messages. */
+/* These functions resume or pause the peer's channels, or drop their messages. post_peer_drop
+ * returns the number of dropped messages. */
 void post_peer_resume(struct peer *peer);
 void post_peer_pause(struct peer *peer);
 uint64_t post_peer_drop(struct peer *peer);

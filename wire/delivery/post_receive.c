@@ -151,7 +151,7 @@ static void on_down(struct post *p, struct line *line, const struct link_event *
 		.reason = e->reason});
 }
 
-/* Returns true if this post sent the ping with this number and has not received its answer yet. */
+/* Removes the ping with this number from the ring. Returns false if the ring has no such ping. */
 static bool take_ping(struct ping_ring *sent, uint64_t number)
 {
 	for (unsigned i = 0; i < POST_PINGS; i++) {

@@ -11,7 +11,8 @@
 #include "wire/delivery/post_private.h"
 
 #define ACK_FRAMES 32 /* an acknowledgement is sent after at most this many frames */
-#define ACK_BYTES  ((size_t)4 << 20) /* or after at most this many bytes */
+/* An acknowledgement is sent after at most this many bytes. */
+#define ACK_BYTES  ((size_t)4 << 20)
 #define PROBES_A_ROUND 8
 #define PROBE_LEAST_US INT64_C(2000)
 #define LOOK_US INT64_C(5000) /* least time between two checks of a peer's deadlines */
@@ -331,8 +332,8 @@ static int send_bare(struct post *p, struct peer *peer, const struct post_frame 
 }
 
 /* Returns the trunk for a ping. A large ping uses the trunk of the oldest waiting activation, to
- * find out what delays the activation. Every second small ping uses the control trunk, which lost
- * chunks do not block. */
+ * find out what delays the activation. Every second small ping uses the control trunk, because
+ * lost chunks do not block this trunk. */
 static unsigned trunk_of_ping(const struct peer *peer, bool large)
 {
 	const struct channel *c = peer->channels[POST_CLASS_ACTIVATIONS];

@@ -12,8 +12,8 @@ struct timer {
 };
 
 struct timers {
-	/* The n timers. The parent of the timer with `place` p has the place p / 2, and its time
-	 * is not later. */
+	/* The n timers. The parent of the timer at place p is the timer at place p / 2. The time
+	 * of a parent is never later than the times of its children. */
 	struct timer **heap;
 	size_t n, room;
 };

@@ -18,7 +18,7 @@
 #define UNKNOWN_US INT64_C(5000000)
 #define TURN_MS 100
 
-/* The phases of the exchange, named after the key that this machine dials with. */
+/* The phases of the exchange. In each phase, this machine dials with a different key: */
 enum phase {
 	PHASE_KNOCK, /* this machine's own key, which may already be admitted */
 	PHASE_ASK    /* the invitation's key, with which this machine asks for admission */
@@ -170,7 +170,8 @@ static void note_troubles(struct exchange *e)
 	}
 }
 
-/* Sets the error after a wait in vain. The error names the last trouble of every address. */
+/* Sets the error after the controller has not answered within the time limit. The error gives,
+ * for every address, the last reason why the controller could not be reached. */
 static int report_silence(const struct exchange *e, struct error *err)
 {
 	char all[sizeof(err->text)] = "";

@@ -19,7 +19,7 @@ struct enroll_options {
 	 * borrowed. */
 	const struct token *token;
 	const struct keys_identity *invitation; /* key pair of the invitation, from the token */
-	/* Key pair of this machine, whose admission is requested. */
+	/* Key pair of this machine. The controller is asked to admit its public half. */
 	const struct keys_identity *own;
 	bool is_new;      /* the key was just made, so it is not admitted yet */
 	const char *name; /* name wanted for the key; NULL: the name of the machine */

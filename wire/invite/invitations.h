@@ -13,7 +13,8 @@
  * their limit, and when it ends. An invitation that ended stays in the list for INVITATION_KEPT_S,
  * so that the owner of its token learns why it is refused.
  *
- * Times are seconds since 1970, as arguments.
+ * Times are seconds since 1970. The functions read no clock: the caller gives the present time as
+ * now_s.
  */
 #ifndef WIRE_INVITATIONS_H
 #define WIRE_INVITATIONS_H

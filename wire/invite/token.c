@@ -196,7 +196,7 @@ static int read_word(const char *path, char out[TOKEN_SIZE], struct error *err)
 int token_take(char *value, char out[TOKEN_SIZE], struct error *err)
 {
 	value = token_begin(value);
-	/* A secret of Kubernetes or a variable of a service often ends with a line's end. */
+	/* A Kubernetes secret, or a variable of a service manager, often ends with a newline. */
 	value[strcspn(value, "\r\n")] = 0;
 	if (value[0] == '@' || strcmp(value, "-") == 0)
 		return read_word(value + (value[0] == '@'), out, err);

@@ -30,8 +30,9 @@ bool token_is(const char *text);
  * address is too long. */
 int token_print(const struct token *token, const struct keys_identity *invitation,
 		char out[TOKEN_SIZE], struct error *err);
-/* Reads a token and gives *invitation (keys_free). The error message never contains the token.
- * -EINVAL: the text is no token; the other errors are those of keys_generate. */
+/* Reads a token. *invitation is the invitation's key pair, which the caller frees with keys_free.
+ * The error message never contains the token. -EINVAL: the text is no token; the other errors are
+ * those of keys_generate. */
 int token_parse(const char *text, struct token *out, struct keys_identity **invitation,
 		struct error *err);
 /* Returns a pointer to the start of an option's value, behind a byte order mark and spaces. */

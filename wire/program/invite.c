@@ -222,7 +222,8 @@ static void choose_addresses(struct token *token)
 			 "tcp://127.0.0.1:%d", PORT);
 }
 
-/* Prints the token to standard output, and its role, uses and end to standard error. */
+/* Prints the token to standard output. Prints the invitation's name and terms, and the
+ * controller's addresses, to standard error. */
 static int print_token(const struct request *r, const struct keys_identity *invitation,
 		       const char *name, struct error *err)
 {

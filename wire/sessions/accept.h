@@ -12,11 +12,12 @@
  * by itself. When there are many connections, the listener ends the silent connections, so that
  * the honest peer finds a free descriptor.
  *
- * A process behind a router cannot know its outside address. Therefore the listener answers a
- * connection whose first bytes are ACCEPT_QUESTION with the address from which the connection
- * comes, and closes the connection. The answer is text with a newline. nanomsg never sees this
- * connection. A question costs a listener less than any other connection of a stranger. The
- * answer reveals only what the router of the asking machine knows.
+ * A process behind a router cannot know its outside address. Therefore a process may ask a
+ * listener by sending ACCEPT_QUESTION as the first bytes of a connection. The listener answers
+ * with the address from which the connection comes, and closes the connection. The answer is text
+ * with a newline. nanomsg never sees this connection. A question costs a listener less than any
+ * other connection of a stranger. The answer reveals only what the router of the asking machine
+ * knows.
  */
 #ifndef WIRE_ACCEPT_H
 #define WIRE_ACCEPT_H

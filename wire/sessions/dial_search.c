@@ -60,9 +60,9 @@ static void redirect(struct link *link, const char *address, int64_t now_us)
 	}
 }
 
-/* Dials the address that a search has found for a name, if the address is new or the connections
- * are silent. If the target is an address in numbers and the connections are silent, redials the
- * target as given, because the target may have a zone. */
+/* Handles the result of a search. If the target is a name and the search has found a new address,
+ * dials this address. Otherwise, if the connections are silent, redials the present address. For
+ * a target in numbers, the present address is the target as given, which may have a zone. */
 static void on_found(struct link *link, const char *address, int64_t now_us)
 {
 	const bool is_name = search_is_name(link->dial.target);

@@ -162,8 +162,9 @@ static uint64_t instance_for(struct link *link, const struct keys_public *key, u
 }
 
 /* Makes room for a new PENDING session of the key. If the key is not shared, frees the key's old
- * PENDING session. If the key is shared, frees the PENDING session of the same process. If at
- * least PENDING_SHARED PENDING sessions of the key remain, also frees the oldest of them. */
+ * PENDING session. If the key is shared, frees the PENDING session of the same process. If
+ * PENDING_SHARED or more sessions of the key are still PENDING then, also frees the oldest of
+ * these sessions. */
 static void end_pending(struct link *link, const struct keys_public *key, uint64_t instance,
 			bool shared)
 {

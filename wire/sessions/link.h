@@ -118,12 +118,12 @@ struct link_options {
 	struct link_counters *counters; /* borrowed; several links may share the same counters */
 };
 
-/* Opens a listening link: gives *out (link_close). post_listen explains `address`, `bound` and the
- * errors. */
+/* Opens a listening link. The caller closes *out with link_close. post_listen explains `address`,
+ * `bound` and the errors. */
 int link_listen(struct link **out, const struct link_options *options, const char *address,
 	char *bound, struct error *err);
-/* Opens a dialing link: gives *out (link_close). instance: number that identifies this process to
- * the listener; not 0. */
+/* Opens a dialing link. The caller closes *out with link_close. instance: number that identifies
+ * this process to the listener; not 0. */
 int link_dial(struct link **out, const struct link_options *options, const char *address,
 	const struct keys_public *key, uint64_t instance, struct error *err);
 void link_close(struct link *link); /* NULL is allowed */
@@ -142,7 +142,7 @@ bool link_trunk_connected(const struct link *link, unsigned trunk);
 /* Returns the number of connections of an open trunk of a dialing link. */
 unsigned link_connections(const struct link *link, unsigned trunk);
 /* Returns the time at which a dialing link last opened or redialed a connection of any trunk; 0:
- * it has not done so after link_dial. */
+ * none was opened or redialed after link_dial. */
 int64_t link_renewed_us(const struct link *link);
 /* Opens connections until their number in the trunk is `connections`. */
 void link_widen(struct link *link, unsigned trunk, unsigned connections);
@@ -163,8 +163,8 @@ int link_write_fd(const struct link *link, unsigned trunk);
 bool link_blocked(const struct link *link, unsigned trunk);
 
 enum link_kind {
-	/* A new session began. If the new session replaces a session of the same instance, it
-	 * gets the tag of the replaced session. */
+	/* A new session began. If the new session replaces a session of the same instance, the
+	 * new session gets the tag of the replaced session. */
 	LINK_UP = 1,
 	LINK_DOWN, /* the session ended, and its number may be reused */
 	/* A frame with the content `data` was received and authenticated; size 0: a keep-alive
@@ -260,8 +260,8 @@ void link_drop(struct link *link, uint32_t session);
  * sends keep-alive frames, repairs connections. */
 void link_tick(struct link *link, int64_t now_us);
 /* Returns the time at which to call link_tick even if no descriptor is ready. 0: an event is
- * waiting that no descriptor shows, so call link_receive. Two things can make this time earlier:
- * a call with this link, and a change of the list of admitted keys. */
+ * waiting although no descriptor is readable, so call link_receive. Two things can make this time
+ * earlier: a call with this link, and a change of the list of admitted keys. */
 int64_t link_deadline_us(const struct link *link);
 
 /* Makes malloc keep freed memory in the process. By default glibc returns each large buffer to

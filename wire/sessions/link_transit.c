@@ -23,9 +23,9 @@ static void release_source(const struct link_source *source)
 		source->release(source->context);
 }
 
-/* Hands a frame to the threads. If a small frame is handed over, earlier frames of the trunk are
- * in transit. The caller's thread seals the small frame at once, and the frame is sent after the
- * earlier frames. */
+/* Hands a frame to the threads. A small frame is handed over only while earlier frames of the
+ * trunk are in transit. The caller's thread seals the small frame at once, and the frame is sent
+ * after the earlier frames. */
 static int hand_over(struct link *link, uint32_t session, unsigned trunk, uint8_t *content,
 	size_t size, const struct link_source *source, int64_t now_us)
 {

@@ -22,8 +22,8 @@ struct sealer_job {
 	enum sealer_state state;  /* changed by the threads; read it with sealers_ended */
 };
 
-/* Starts the threads and gives *out (sealers_free). -EAGAIN, -EMFILE or -ENOMEM: the kernel
- * refused. */
+/* Starts the threads. The caller frees *out with sealers_free. -EAGAIN, -EMFILE or -ENOMEM: the
+ * kernel refused. */
 int sealers_new(struct sealers **out, unsigned threads, struct error *err);
 /* Ends the threads. The caller must have no job left. NULL is allowed. */
 void sealers_free(struct sealers *s);

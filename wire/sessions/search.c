@@ -19,8 +19,8 @@
 #include "base/clock.h"
 #include "wire/address.h"
 
-/* Limit of the number of addresses that are tried. If no attempt fails early, the attempt at a
- * further address would not start within SEARCH_MOST_MS. */
+/* Limit of the number of addresses that are tried. If no attempt fails early, there is no time
+ * within SEARCH_MOST_MS to try more addresses. */
 #define ADDRESSES_MOST (SEARCH_MOST_MS / NEXT_MS)
 #define TARGETS_MOST 8
 #define NEXT_MS        250
@@ -30,8 +30,7 @@
 #define NAME_CHARACTERS \
 	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._"
 
-/* A search, which its thread and its owner share. The thread or the owner frees the search,
- * whichever leaves last. */
+/* A search, shared by its thread and its owner. The last of the two to leave frees the search. */
 struct search {
 	pthread_mutex_t lock;
 	unsigned users;
@@ -265,7 +264,8 @@ int search_result(struct search *s, char address[LINK_ADDRESS_SIZE], struct erro
 {
 	pthread_mutex_lock(&s->lock);
 	int rc = s->done ? s->rc : -EAGAIN;
-	bool resolved = s->resolved; /* true: the thread itself observes the time limit */
+	/* True: the name service has answered, and the thread itself keeps to the time limit. */
+	bool resolved = s->resolved;
 	if (rc == 0)
 		memcpy(address, s->found, sizeof(s->found));
 	else if (s->done)

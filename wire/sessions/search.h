@@ -17,8 +17,8 @@
 
 struct search; /* opaque */
 
-/* Returns true if only a search finds the address to connect to: HOST is a name, or there are
- * several targets. */
+/* Returns true if a search must find the address to connect to, because HOST is a name or there
+ * are several targets. */
 bool search_is_name(const char *address);
 /* Starts a search for the targets. last: a target to be tried last, because the listener there
  * accepts connections but is not the peer; "": none. Returns NULL if no thread can be started, or

@@ -221,7 +221,8 @@ void handshake_refuse(struct link *link, enum link_reason reason, const uint8_t 
 	const struct socket_route *route, int64_t now_us);
 /* On a dialer: begins a handshake that is due, or stops waiting for an answer. */
 void handshake_tick(struct link *link, int64_t now_us);
-/* Dialer: sends the frame of a handshake that waits for room in trunk 0, if there is room now. */
+/* On a dialer: if a frame of the handshake waits for room in trunk 0 and there is room now, sends
+ * the frame. */
 void handshake_send_waiting(struct link *link);
 /* Returns the time at which handshake_tick has work to do; INT64_MAX: never. */
 int64_t handshake_deadline_us(const struct link *link);

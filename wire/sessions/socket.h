@@ -12,9 +12,9 @@
  * nanomsg sets the buffer sizes of every connection. This turns off the kernel's automatic sizes,
  * and a connection can then have at most net.core.wmem_max (some 200 KB) under way. Therefore
  * this folder defines its own setsockopt. The dynamic linker prefers this function to the C
- * library's, also for calls from nanomsg. This setsockopt forwards every call to the kernel,
- * except calls with two sizes that only this module passes. For these it leaves the size to the
- * kernel. If the linker prefers the C library's function, buffers have fixed sizes, but
+ * library's, also for calls from nanomsg. This setsockopt does not forward calls with two sizes
+ * that only this module passes, so the kernel chooses the size. It forwards all other calls to
+ * the kernel. If the linker prefers the C library's function, buffers have fixed sizes, but
  * everything else works.
  *
  * nanomsg first tries every send and receive in the caller's thread. nanomsg's own thread gets
@@ -83,12 +83,13 @@ void socket_close(struct socket *s);
  *
  * If a connection breaks while received bytes are unread, nanomsg 1.1.5 takes these bytes for the
  * start of the next connection. nanomsg then closes that connection as invalid, and repeats this
- * forever. Therefore this function redials all connections when more connections have broken than
- * exist, without a stable time in between. If the new connections break too, this function
- * redials after pauses that double from 0.2 to 4 s. */
+ * forever. Therefore this function counts how many connections have broken since the connections
+ * last worked. If this number exceeds the number of connections, this function redials all
+ * connections. If the new connections break too, this function redials after pauses that double
+ * from 0.2 to 4 s. */
 void socket_repair(struct socket *s, int64_t now_us);
-/* If connections take more than half of the descriptors that they may take, ends those
- * connections of a listener that have received nothing for silent_ms milliseconds. Call this
+/* Ends the connections of a listener that have received nothing for silent_ms milliseconds. Does
+ * nothing while connections take at most half of the descriptors that they may take. Call this
  * function every few seconds. Returns the number of ended connections. */
 unsigned socket_end_silent(const struct socket *s, int64_t silent_ms);
 /* Closes and reopens all connections of a dialer. */
@@ -113,7 +114,8 @@ void socket_frame_free(void *frame); /* NULL is allowed */
 /* Sends the frame and always frees it. route: the connection to use; a dialer ignores it. Returns
  * 0, or -EAGAIN if the socket has no room. */
 int socket_send(struct socket *s, const struct socket_route *route, uint8_t *frame);
-/* Receives the next frame: gives *frame (socket_frame_free). -EAGAIN: no frame is waiting. */
+/* Receives the next frame. The caller frees *frame with socket_frame_free. -EAGAIN: no frame is
+ * waiting. */
 int socket_receive(struct socket *s, struct socket_route *route, uint8_t **frame, size_t *size);
 
 #endif

@@ -16,8 +16,8 @@
 /* Smallest content of a frame that is handed to the threads, in bytes. Sealing a smaller frame
  * takes at most 20 microseconds. */
 #define TRANSIT_LEAST ((size_t)24 << 10)
-/* Limit of the bytes in transit. It applies to the frames to seal of each trunk, and to the
- * frames to open of each link. */
+/* Limit of the bytes in transit. Each trunk has this limit for the frames that are being sealed,
+ * and each link has this limit for the frames that are being opened. */
 #define TRANSIT_MOST ((size_t)2 << 20)
 /* Limit of the bytes that wait to be sealed for a trunk to another machine. The limit is small,
  * because an urgent frame that comes later must wait for these bytes. */

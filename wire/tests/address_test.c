@@ -1,5 +1,5 @@
-/* Tests how zones are added to addresses and removed, and which addresses mean the machine that
- * reads them. */
+/* Tests how zones are added to addresses and removed, and which addresses lead each machine to
+ * itself. */
 #include "wire/address.h"
 
 #include <errno.h>

@@ -547,10 +547,10 @@ static unsigned send_all(struct channel *c)
 	return n;
 }
 
-/* The link carries 1 MB/s. 65 KB may be under way, which are the bytes of a round trip of 50 ms
- * and of the queueing time. Two urgent messages of 200 KB are queued. The second message must
- * wait until fewer bytes of the first message are under way. Messages that can wait must not be
- * sent before the second message. */
+/* The link carries 1 MB/s. 65 KB may be under way: the link carries 50 KB in a round trip of 50
+ * ms, and 15 KB in the queueing time. Two urgent messages of 200 KB are queued. The second
+ * message must wait until fewer bytes of the first message are under way. Messages that can wait
+ * must not be sent before the second message. */
 TEST(urgent_messages_leave_one_after_the_other)
 {
 	static uint8_t data[200000];

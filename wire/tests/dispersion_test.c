@@ -33,8 +33,8 @@ static uint32_t play(const struct bottleneck *w, uint32_t n, struct rng *rng, in
 	return arrived;
 }
 
-/* Measures the bandwidth many times. Each time sends trains of n packets until two trains agree.
- * Returns the largest factor between a result and the true bandwidth. */
+/* Measures the bandwidth many times. Each measurement sends trains of n packets until two trains
+ * agree. Returns the largest factor between a result and the true bandwidth. */
 static double worst(const struct bottleneck *w, uint32_t n)
 {
 	struct rng rng;

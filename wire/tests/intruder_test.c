@@ -293,7 +293,7 @@ static long resident_kib(void)
 	return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* Clang shows by __has_feature, not by a macro, that ASan is on. */
+/* Clang defines no macro for ASan. Its __has_feature shows that ASan is on. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define __SANITIZE_ADDRESS__ 1
@@ -463,7 +463,8 @@ TEST(noise_on_the_port)
 	pair_close(&p);
 }
 
-/* A stranger opens more connections than the listener's process may have descriptors. */
+/* A stranger opens so many connections that the listener's process has too few descriptors for
+ * all of them. */
 TEST(connections_without_end)
 {
 	struct pair p;
@@ -500,8 +501,8 @@ TEST(connections_without_end)
 
 /* ---- an admitted process that misbehaves ---- */
 
-/* Admits the key of s and dials a from s with a bare link, without a post. Returns the session's
- * number. */
+/* Admits the key of end s. Then dials end a with a bare link of end s, without a post. Returns
+ * the session's number. */
 static uint32_t open_link(struct pair *p, struct end *s, struct link **link)
 {
 	struct link_event e;

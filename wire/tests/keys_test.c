@@ -237,8 +237,8 @@ TEST(the_list_is_edited_and_reread)
 	place_clear(&p);
 }
 
-/* Nothing but an edit may remove keys. If the file is missing, the list must stay in force. Each
- * time that the file disappears, the error must be reported once. */
+/* Only an edit may remove keys. If the file is missing, the list must stay in force. Each time
+ * that the file disappears, the error must be reported once. */
 TEST(a_list_that_is_gone_stays_in_force)
 {
 	struct place p;
@@ -310,7 +310,7 @@ TEST(broken_lists_are_named)
 	place_clear(&p);
 }
 
-/* Reads the flags of the memory mapping that contains `at` from /proc/self/smaps. */
+/* Reads from /proc/self/smaps the flags of the memory mapping that contains `at`. */
 static void mapping_flags(const void *at, char *flags, size_t room)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");

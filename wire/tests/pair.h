@@ -27,10 +27,11 @@ struct pair {
 	post_peer_id to_a; /* number of the peer a in b's post */
 };
 
-/* Opens a pair, in which a admits b as an agent named "b". Options that are zero get their
- * default values. */
+/* Opens a pair. End a admits end b as an agent named "b". Options that are zero get their default
+ * values. */
 void pair_open(struct pair *p, struct post_options a, struct post_options b);
-/* Opens a pair in which b treats a as a peer on another machine, because of a's address. */
+/* Opens a pair. End b treats end a as a peer on another machine, because of the address of end
+ * a. */
 void pair_open_far(struct pair *p, struct post_options a, struct post_options b);
 void pair_close(struct pair *p);
 void end_new(struct end *e, struct post_options options);

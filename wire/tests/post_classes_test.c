@@ -68,14 +68,14 @@ static void open_far(struct pair *p, struct post_options a, struct post_options 
 	p->a.context = got;
 }
 
-/* Sends the activations `from` to `to` - 1 to a. */
+/* Sends end a the activations with the numbers from `from` up to `to` - 1. */
 static void send_activations(struct pair *p, uint64_t from, uint64_t to)
 {
 	for (uint64_t i = from; i < to; i++)
 		send_in_class(p->b.post, p->to_a, i, POST_CLASS_ACTIVATIONS);
 }
 
-/* Sends message `number` of every class to a. */
+/* Sends end a the message `number` of every class. */
 static void send_each_class(struct pair *p, uint64_t number)
 {
 	for (uint64_t class = 0; class < POST_CLASSES; class++)

@@ -78,7 +78,7 @@ static size_t huge_size(uint64_t number)
 
 /* ---- tests ---- */
 
-/* Forbids a call of the system for this process, as the seccomp profile of a container does. */
+/* Forbids this process to make a system call, as the seccomp profile of a container does. */
 static bool forbid(unsigned call)
 {
 	struct sock_filter lines[] = {

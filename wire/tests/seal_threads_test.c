@@ -283,7 +283,8 @@ TEST(a_restarted_listener_gets_no_frame_of_the_old_session)
 /* ---- the threads without a post ---- */
 
 struct work {
-	/* This must be the first member, because the test converts pointers to it. */
+	/* This must be the first member, because the test converts a pointer to the job into a
+	 * pointer to this struct. */
 	struct sealer_job job;
 	atomic_bool *may_end;
 	int runs;

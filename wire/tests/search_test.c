@@ -96,7 +96,7 @@ TEST(a_listener_is_found_or_the_cause_is_named)
 
 	snprintf(address, sizeof(address), "tcp://localhost:%u", port);
 	snprintf(expected, sizeof(expected), "tcp://127.0.0.1:%u", port);
-	/* localhost may mean ::1 first, where nothing listens */
+	/* the first address of localhost may be ::1, where nothing listens */
 	assert_int_equal(wait_result(address, found, &why), 0);
 	assert_string_equal(found, expected);
 	close(fd);

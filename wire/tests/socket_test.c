@@ -337,8 +337,8 @@ static void a_large_frame_is_sent_by_nanomsgs_thread(void **state)
 	close(listener);
 }
 
-/* The caller takes a frame, and the next frame is large and already in the kernel. Not the caller
- * but nanomsg's thread must copy the next frame. */
+/* The caller takes a frame, and the next frame is large and already in the kernel. The next frame
+ * must be copied by nanomsg's thread and not by the caller. */
 static void a_large_frame_is_received_by_nanomsgs_thread(void **state)
 {
 	static const unsigned char head[HEAD + WORD] = {
